@@ -37,12 +37,6 @@ resource "aws_sqs_queue" "dead_letters" {
   kms_master_key_id          = var.kms_key_arn
   sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
   tags                       = local.tags
-
-  # no other queue may move its messages here
-  redrive_allow_policy = jsonencode({
-    redrivePermission = "byQueue"
-    sourceQueueArns   = [local.bucket_events_arn]
-  })
 }
 
 resource "aws_sqs_queue" "bucket_events" {

@@ -1,8 +1,7 @@
 /** Plans as `tally bucket add` shows them. */
 import type { Operations } from '../registry/contract/contract.ts';
 import { findingText, type PlanView } from '../registry/contract/connections.ts';
-import { addCommand, changesText, type ConnectionRequest } from '../connect/plan.rules.ts';
-import { printable } from '../base/printable.ts';
+import { changesText, type ConnectionRequest } from '../connect/plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, linesText } from './output.ts';
@@ -19,7 +18,7 @@ export function planOf(control: Operations, { bucket, wired_by_hand: byHand, ...
 export async function showPlan(cli: Cli, options: JsonOption, asked: ConnectionRequest): Promise<void> {
   const plan = await cli.withControl((control) => planOf(control, asked));
   cli.print(options, plan, () => planText(plan));
-  cli.hint(options, nextText(asked, plan));
+  cli.hint(options, nextText(plan));
   if (isBlocked(plan)) cli.endWith(exitCodes.failure);
 }
 
@@ -41,10 +40,10 @@ function isBlocked({ findings }: PlanView): boolean {
 }
 
 /** What to do with the plan. */
-function nextText(asked: ConnectionRequest, plan: PlanView): string {
+function nextText(plan: PlanView): string {
   if (isBlocked(plan)) return 'Tally cannot apply this plan.';
   if (plan.changes.length === 0 && plan.connected) return 'Nothing to do: everything in AWS is in place.';
-  return `To apply it: ${printable(addCommand(asked, plan.foreign.length === 0 ? {} : plan))}`;
+  return `To apply it, repeat the command ${plan.foreign.length === 0 ? 'without --plan' : `with --agree ${plan.token} instead of --plan`}.`;
 }
 
 function planText(plan: PlanView): string {

@@ -106,6 +106,5 @@ function namesOf(settings: Settings, { prefix }: PolicyOptions): Omit<IamNames, 
           ],
     installation: settings.TALLY_INSTALLATION ?? '*',
     trailArn: settings.TALLY_TRAIL_ARN,
-    readsTrails: settings.TALLY_TRAIL_BUCKET !== undefined,
   };
 }

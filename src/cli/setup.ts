@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { shellWord } from '../base/commands.ts';
 import { changesText } from '../connect/plan.rules.ts';
-import { nameOf, type PlannedPart, type SetupPlan } from '../connect/setup.ts';
+import type { PlannedPart, SetupPlan } from '../connect/setup.ts';
+import { nameOf } from '../connect/shared.rules.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { linesText } from './output.ts';

@@ -20,7 +20,7 @@ import {
   type ConnectionSpec,
 } from './connection.rules.ts';
 import { removingFinding } from './finding.rules.ts';
-import { addCommand, changesText, touchedText, type Change, type ConnectionRequest, type Kept, type Plan } from './plan.rules.ts';
+import { changesText, touchedText, type Change, type Kept, type Plan } from './plan.rules.ts';
 import { RequestError, type RequestErrorCode } from '../base/request-error.ts';
 import { appliedWithinMs, forgetProof, openChangeGap, proveGap } from '../observing/gaps.ts';
 import type { TakeLease } from '../store/lease.ts';
@@ -45,8 +45,6 @@ export interface ApplyOptions {
   readonly isAgreed?: boolean;
   /** The notification is to come back. */
   readonly isResuming?: boolean;
-  /** The request, which may ask for what is not stored: a refusal repeats its options in the commands that it names. */
-  readonly asked?: ConnectionRequest;
 }
 
 export type Applied =
@@ -252,16 +250,16 @@ function refuseState(bucket: string, connection: ConnectionRecord | undefined, {
 /** A person must have seen what the plan touches of others. */
 function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
   const { bucket } = plan.spec;
-  const { token, isAgreed, asked = { bucket } } = options;
+  const { token, isAgreed } = options;
   if (token !== undefined && token !== plan.token) {
-    const detail = `the plan ${token} of ${bucket} is outdated: review the current one with \`${addCommand(asked, 'show')}\``;
+    const detail = `the plan ${token} of ${bucket} is outdated: review the current one with the option \`--plan\``;
     throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
   }
   const isContinued = connection?.state === 'applying' && connection.token === plan.token;
   if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches resources that are not Tally's (${plan.foreign.map(touchedText).join('; ')}). Review it with \`${addCommand(asked, 'show')}\`, then agree to it with \`${addCommand(asked, plan)}\``,
+    `the plan touches resources that are not Tally's (${plan.foreign.map(touchedText).join('; ')}). Review it with the option \`--plan\`, then repeat the command with \`--agree ${plan.token}\``,
     { token: plan.token, foreign: plan.foreign.map(({ kind }) => kind).join(' '), plan: changesText(plan.changes) },
   );
 }
@@ -338,9 +336,9 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
       await forgetProof(parts, bucket);
     }
     // what others make in place of what is gone is theirs
-    const present = new Set([still.subscription && subscriptionName(still.subscription), still.trail?.arn]);
+    const present = new Set([still.subscription && subscriptionName(still.subscription), still.trailArn]);
     const made = connection.made.filter((name) => present.has(name) || (keepsTrails && isTrail(name)));
-    await updateRecord(state, refs.connection(bucket), () => ({ ...omit(connection, 'earlier', 'earlierDenied'), made }));
+    await updateRecord(state, refs.connection(bucket), () => ({ ...omit(connection, 'earlier'), made }));
     return kept;
   });
 }
@@ -446,7 +444,7 @@ function isHandedOver({ source, topicArn, byHand, earlier = [] }: ConnectionReco
 }
 
 /** The connection, if it has earlier parts that may go. */
-async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
+export async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
   const connection = await readRecord(state, refs.connection(bucket), signal);
   if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
   const mark = await readRecord(state, refs.gap(markId(bucket)), signal);

@@ -43,8 +43,6 @@ export const madeSchema = z.object({
   state: z.enum(connectionStates),
   /** What it was before its region, its source, its topic, its queue, its trail or who wires it was changed, as far as its parts may be left in AWS. */
   earlier: z.array(specSchema).optional(),
-  /** Why their parts could not be removed. */
-  earlierDenied: z.string().optional(),
   /** The token under which it is applied. */
   token: z.string().optional(),
   /** What Tally made, or is about to make, where neither name nor tag says it: subscriptions to topics that were named, and trails that got the bucket in a selector. */

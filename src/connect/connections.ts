@@ -96,8 +96,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
       const wrong = [...found, ...unlisted.filter(({ code }) => !found.some((known) => known.code === code))];
       // the check may have proven it
       const isByHand = (await readRecord(state, refs.connection(bucket), signal))?.byHand === true;
-      const facts = { found: wrong, isByHand, nowMs: clock.nowMs() };
-      const unproven = unprovenFindings(await requireBucket(state, bucket, signal), facts);
+      const unproven = unprovenFindings(await requireBucket(state, bucket, signal), isByHand, clock.nowMs());
       return diagnosisView(bucket, [...wrong, ...unproven]);
     },
     /**

@@ -7,6 +7,8 @@ import type { Plan } from './plan.rules.ts';
 import { probeFindings } from './probe.rules.ts';
 import { passesBoth } from './overlap.rules.ts';
 import { RequestError } from '../base/request-error.ts';
+import { settledEarlier } from './apply.ts';
+import type { StateStore } from '../store/store.ts';
 import { readRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
 import { ownTopicOf } from './probe.ts';
@@ -16,8 +18,6 @@ import { diff, type LookAt } from './sources/sources.ts';
 
 /** Findings about a trail that Tally only reads. */
 const OF_TRAIL = /^connect\.trail-/;
-/** A pause is meant for the moment in which another notification is made. */
-const PAUSE_MAX_MS = 86_400_000;
 
 interface DiagnoseParts extends ProvisionDependencies {
   readonly lookAt: LookAt;
@@ -29,14 +29,9 @@ export interface Diagnosed {
   readonly passesBoth: boolean;
 }
 
-/** What is wrong with the connection of a bucket. Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
-export async function diagnose(
-  parts: DiagnoseParts,
-  record: BucketRecord,
-  signal?: AbortSignal,
-  known?: ConnectionRecord,
-): Promise<Diagnosed> {
-  const connection = await readable(record, () => diagnoseConnection(parts, record, known, signal), signal);
+/** What is wrong with the connection of a bucket. Throws `connect.embedded` only. */
+export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signal?: AbortSignal): Promise<Diagnosed> {
+  const connection = await readable(record, () => diagnoseConnection(parts, record, signal), signal);
   // S3 would fail again, and be found twice
   if (!('passesBoth' in connection)) return only(connection);
   const clock = await readable(record, () => diagnoseClock(parts, record, signal), signal);
@@ -61,12 +56,11 @@ async function readable<Read>(
 async function diagnoseConnection(
   parts: DiagnoseParts,
   { bucket, provenAtMs }: BucketRecord,
-  known: ConnectionRecord | undefined,
   signal: AbortSignal | undefined,
 ): Promise<Diagnosed> {
   const { state, clock, lookAt } = parts;
-  const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
-  const rightful = connection === undefined ? [] : changingFindings(connection, clock.nowMs());
+  const connection = await readRecord(state, refs.connection(bucket), signal);
+  const rightful = connection === undefined ? [] : changingFindings(connection);
   if (rightful.length > 0) return only(rightful);
   // how a bucket is wired of which there is no record is not known, but that its events arrive is
   const asked = { bucket, ...(provenAtMs !== undefined && { wired_by_hand: true }) };
@@ -81,7 +75,7 @@ async function diagnoseConnection(
     findings: [
       ...wiredFindings(plan, provenAtMs),
       ...probeFindings(probe, queueIn(look.observed, spec.queueArn), clock.nowMs()),
-      ...leftFindings(connection),
+      ...(await leftFindings(state, connection, signal)),
     ],
     passesBoth: notification.ok && passesBoth(spec, notification.configuration),
   };
@@ -158,12 +152,12 @@ function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding
   return [{ ...(isSafe ? degraded : broken)('connect.not-made', what, why, fix), remedy: 'plan' }];
 }
 
-/** The watch may not take away what is left of an earlier source. */
-function leftFindings({ bucket, earlier = [], earlierDenied }: ConnectionRecord): readonly Finding[] {
-  if (earlier.length === 0 || earlierDenied === undefined) return [];
-  const what = `what ${bucket} had in AWS before its change is still there: ${earlierDenied}`;
-  const why = 'its events may come twice. A process with this permission removes it';
-  return [degraded('connect.denied', what, why, `tally bucket add ${bucket}`)];
+/** The watch takes away what is left of an earlier source before it checks: what is found then, it may not. */
+async function leftFindings(state: StateStore, { bucket }: ConnectionRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+  if ((await settledEarlier(state, bucket, signal)) === undefined) return [];
+  const what = `what ${bucket} had in AWS before its change is still there`;
+  const why = 'its events may come twice. A process with the permissions of `tally iam-policy --for connecting` removes it';
+  return [degraded('connect.earlier-left', what, why, `tally bucket add ${bucket}`)];
 }
 
 function only(findings: readonly Finding[]): Diagnosed {
@@ -171,22 +165,16 @@ function only(findings: readonly Finding[]): Diagnosed {
 }
 
 /** Parts that a removal or a pause takes away are missing rightfully. */
-function changingFindings(connection: ConnectionRecord, nowMs: number): readonly Finding[] {
+function changingFindings(connection: ConnectionRecord): readonly Finding[] {
   if (connection.state === 'removing') return [removingFinding(connection.bucket)];
-  return connection.state === 'paused' ? [pausedFinding(connection, nowMs)] : [];
+  return connection.state === 'paused' ? [pausedFinding(connection)] : [];
 }
 
-function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number): Finding {
+function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord): Finding {
   const since = pausedAtMs === undefined ? '' : ` since ${new Date(pausedAtMs).toISOString()}`;
-  return {
-    code: 'connect.paused',
-    severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
-    what: `the notification of ${bucket} is paused${since}`,
-    why: 'no events arrive until you resume it',
-    fix: `tally bucket resume ${bucket}`,
-    blocks: false,
-    remedy: 'resume',
-  };
+  const what = `the notification of ${bucket} is paused${since}`;
+  const finding = degraded('connect.paused', what, 'no events arrive until you resume it', `tally bucket resume ${bucket}`);
+  return { ...finding, remedy: 'resume' };
 }
 
 /** A read that failed says nothing about the connection. */

@@ -98,48 +98,20 @@ export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: Cl
 const UNREADABLE =
   'a Deny in a policy that Tally did not write (of the topic, the queue or the organisation), or a KMS key policy that does not let S3, SNS or EventBridge use the key';
 
-interface UnprovenFacts {
-  /** What is wrong besides. */
-  readonly found: readonly Finding[];
-  /** A person has wired it. */
-  readonly isByHand: boolean;
-  readonly nowMs: number;
-}
-
-/** Names what has not arrived of a connection that is not proven yet, and the likely causes. */
-export function unprovenFindings(record: BucketRecord, { found, isByHand, nowMs }: UnprovenFacts): readonly Finding[] {
-  const { bucket, provenAtMs, arrived = [] } = record;
+/** Names what has not arrived of a connection that is not proven yet, and the likely causes. `isByHand`: a person has wired it. */
+export function unprovenFindings(record: BucketRecord, isByHand: boolean, nowMs: number): readonly Finding[] {
+  const { bucket, provenAtMs } = record;
   if (provenAtMs !== undefined) return [];
-  return [
-    {
-      code: 'connect.unproven',
-      severity: 'unknown',
-      what: `${bucket}: ${unprovenText(record, nowMs)}`,
-      why: record.source === 'webhook' ? ofWebhook(arrived) : whyOf({ isHalf: arrived.length > 0, isInPlace: isInPlace(found), isByHand }),
-      fix: `upload an object to ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``,
-      blocks: false,
-    },
-  ];
+  const what = `${bucket}: ${unprovenText(record, nowMs)}`;
+  const fix = `upload an object to ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``;
+  return [{ ...broken('connect.unproven', what, whyOf(record, isByHand), fix), severity: 'unknown' }];
 }
 
-function ofWebhook(arrived: readonly unknown[]): string {
-  const first =
-    arrived.length > 0
-      ? 'the store posts events, so its rule may leave the other kind out'
-      : 'only an event proves that the store posts them';
-  return `${first}. If none arrives, check the address and the token at the store, that it reaches TALLY_EVENTS_ADDRESS, and that it posts both created and removed objects`;
-}
-
-function isInPlace(found: readonly Finding[]): boolean {
-  const status = statusOf(found);
-  return status === 'ok' || status === 'degraded';
-}
-
-function whyOf(of: { readonly isHalf: boolean; readonly isInPlace: boolean; readonly isByHand: boolean }): string {
-  if (of.isHalf)
+function whyOf({ source, arrived = [] }: BucketRecord, isByHand: boolean): string {
+  if (source === 'webhook')
+    return 'only an event proves that the store posts them. If none arrives, check the address and the token at the store, that it reaches TALLY_EVENTS_ADDRESS, and that it posts both created and removed objects';
+  if (arrived.length > 0)
     return 'events get through. If the other kind never arrives, an entry, rule or filter that Tally did not create excludes it';
-  if (!of.isInPlace) return 'only an event proves that events arrive';
-  if (of.isByHand)
-    return `only an event proves what a person wired. If none arrives, first check that the notification, rule or trail exists and sends both kinds of events; other likely causes are ${UNREADABLE}`;
-  return `everything that Tally can read is in place, but only an event proves that events arrive. If none does, the likely causes are ${UNREADABLE}`;
+  const first = isByHand ? 'that the notification, rule or trail exists and sends both kinds of events' : 'what else is found here';
+  return `only an event proves that events arrive. If none does, first check ${first}; other likely causes are ${UNREADABLE}`;
 }

@@ -32,8 +32,6 @@ const ROUNDS_MAX = 20;
 const NOTIFICATION_MS = 10_000;
 /** What keeps AWS from taking a write, or from showing it, is over within seconds. */
 export const RETRY_MS = 2_000;
-/** As often as the SDK asks. What lasts longer is reported. */
-const FAULTS_MAX = 3;
 /** No answer, or one that asks for a later try. */
 const PASSING: ReadonlySet<FaultCode> = new Set(['s3.unavailable', 's3.throttled', 'connect.unavailable']);
 /** Others hold the shared lease for a second or two. */
@@ -108,7 +106,6 @@ async function takeShared({ takeLease, clock }: LoopParts, signal: AbortSignal |
 async function runPass<Found extends Seen>(parts: LoopParts, turn: Turn, steps: Steps<Found>): Promise<Found | Waiting> {
   const { clock } = parts;
   let made: Change | undefined;
-  let faults = 0;
   for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < turn.endsMs; round += 1) {
     const seen = await steps.look();
     const [change] = seen.changes;
@@ -121,23 +118,15 @@ async function runPass<Found extends Seen>(parts: LoopParts, turn: Turn, steps: 
     steps.check?.(seen);
     if (change === undefined) return seen;
     const begin = async (): Promise<void> => steps.begin?.(seen, change);
-    const ended = await makeOne(parts, turn, { change, begin, faults });
+    const ended = await makeOne(parts, turn, change, begin);
     if (typeof ended === 'object') return ended;
-    if (ended === 'fault') faults += 1;
     made = ended === 'made' ? change : undefined;
   }
   return { waitingFor: 'AWS to show the change' };
 }
 
-interface Attempt {
-  readonly change: Change;
-  readonly begin: () => Promise<void>;
-  /** Of this pass so far. */
-  readonly faults: number;
-}
-
 /** Makes one part, unless AWS may take it later: what is there must be read first then. */
-async function makeOne(parts: LoopParts, turn: Turn, { change, begin, faults }: Attempt): Promise<'made' | 'fault' | 'refused' | Waiting> {
+async function makeOne(parts: LoopParts, turn: Turn, change: Change, begin: () => Promise<void>): Promise<'made' | 'refused' | Waiting> {
   const { leases, endsMs, signal } = turn;
   if (change.part === 'notification' && parts.clock.monotonicMs() + NOTIFICATION_MS > endsMs) return { waitingFor: 'the notification' };
   await begin();
@@ -145,14 +134,14 @@ async function makeOne(parts: LoopParts, turn: Turn, { change, begin, faults }: 
   try {
     return (await change.make(signal)) === 'waiting' ? { waitingFor: 'S3 to show the notification' } : 'made';
   } catch (error) {
-    if (!mayPass(error, faults)) throw error;
-    return (await outwait(parts, turn, error)) ?? (error instanceof FaultError ? 'fault' : 'refused');
+    if (!mayPass(error)) throw error;
+    return (await outwait(parts, turn, error)) ?? 'refused';
   }
 }
 
 /** Whether what AWS refused may be tried again in this pass. */
-function mayPass(error: unknown, faults: number): boolean {
-  if (error instanceof FaultError) return PASSING.has(error.code) && faults + 1 < FAULTS_MAX;
+function mayPass(error: unknown): boolean {
+  if (error instanceof FaultError) return PASSING.has(error.code);
   // S3 validates a destination by the policies that it knows, which may be a minute old
   return isBusy(error) || (error instanceof RequestError && error.code === 'connect.destination');
 }

@@ -9,21 +9,12 @@ export interface Subscription {
   readonly deadLetterArn?: string;
 }
 
+/** The target of a rule, as EventBridge takes it and answers it. One of others may have more: it is compared as a whole. */
 export interface Target {
-  readonly id: 'bucket-queue' | 'routed-topic';
-  readonly arn: string;
-  readonly deadLetterArn?: string;
-  readonly transformer?: InputTransformer;
-}
-
-/** The target as EventBridge, its command line and its templates take it. */
-export function sdkTarget({ id, arn, deadLetterArn, transformer: input }: Target) {
-  return {
-    Id: id,
-    Arn: arn,
-    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
-    ...(input !== undefined && { InputTransformer: { InputPathsMap: { ...input.paths }, InputTemplate: input.template } }),
-  };
+  readonly Id: string;
+  readonly Arn: string;
+  readonly DeadLetterConfig?: { readonly Arn?: string | undefined } | undefined;
+  readonly InputTransformer?: InputTransformer | undefined;
 }
 
 export interface Rule {
@@ -34,47 +25,35 @@ export interface Rule {
 }
 
 export interface InputTransformer {
-  readonly paths: Readonly<Record<string, string>>;
-  readonly template: string;
+  readonly InputPathsMap?: Record<string, string> | undefined;
+  readonly InputTemplate: string | undefined;
 }
 
-export interface ObservedTopic {
-  readonly policy?: string;
-  /** The subscriptions of other endpoints than the bucket queue. */
-  readonly otherSubscriptions: number;
-}
+/** What AWS says of a queue, a topic or a subscription, by its own names. */
+export type Attributes = Readonly<Record<string, string>>;
 
 export interface ObservedQueue {
   readonly arn: string;
-  readonly policy?: string;
-  /** The target of its redrive policy. Absent: it has no such policy. */
-  readonly deadLetterArn?: string;
-  /** Absent: the queue did not say, which servers other than SQS may do. */
-  readonly retentionS?: number;
-  /** About how many messages it holds that no one has received. */
-  readonly messages?: number;
+  readonly url: string;
+  readonly attributes: Attributes;
+}
+
+export interface ObservedTopic {
+  readonly attributes: Attributes;
+  /** That of the bucket queue. */
+  readonly subscription: ObservedSubscription | 'absent';
 }
 
 export interface ObservedSubscription {
   /** Absent while it is not confirmed: SNS names no ARN then. */
   readonly arn?: string;
-  readonly isPending: boolean;
-  readonly isRaw: boolean;
-  readonly filterPolicy?: string;
-  readonly deadLetterArn?: string;
-}
-
-export interface ObservedTarget extends Omit<Target, 'id'> {
-  readonly id: string;
-  readonly roleArn?: string;
-  /** It sends a part of the event, or a constant, instead of the event. */
-  readonly hasOtherInput?: true;
+  readonly attributes: Attributes;
 }
 
 export interface ObservedRule {
   readonly pattern?: string;
   readonly isEnabled: boolean;
-  readonly targets: readonly ObservedTarget[];
+  readonly targets: readonly Target[];
   readonly tags: Tags;
 }
 
@@ -93,8 +72,7 @@ export interface Observed {
   readonly queues: readonly ObservedQueue[];
   /** Undefined: none is needed; absent: it does not exist. */
   readonly topic?: ObservedTopic | 'absent';
-  readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
-  /** The trails that the settings name. Undefined: they name none, or none is needed. */
-  readonly trails?: readonly ObservedTrail[];
+  /** The trail that Tally may write to. Undefined: the settings name none, or none is needed. */
+  readonly trail?: ObservedTrail | 'absent';
 }

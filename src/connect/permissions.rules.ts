@@ -21,10 +21,8 @@ export type Resource =
   | 'bucket'
   | 'objects'
   | 'rules'
-  | 'all-rules'
   | 'all-trails'
-  | 'trails'
-  | 'own-trail'
+  | 'trail'
   | 'key';
 
 export interface Permission {
@@ -124,16 +122,8 @@ export const permissions: readonly Permission[] = [
     resource: 'rules',
   },
   {
-    sid: 'CountRules',
-    why: 'a plan says when an event bus has almost reached its limit of rules',
-    roles: BOTH,
-    sources: BY_RULES,
-    actions: ['events:ListRules'],
-    resource: 'all-rules',
-  },
-  {
     sid: 'FindTrails',
-    why: 'only if `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` is set',
+    why: 'only if `TALLY_TRAIL_ARN` is set',
     roles: BOTH,
     sources: ['routed'],
     actions: ['cloudtrail:DescribeTrails'],
@@ -141,11 +131,11 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ReadTrails',
-    why: 'whether the trail records the bucket, if one of the two is set',
+    why: 'whether the trail records the bucket, if `TALLY_TRAIL_ARN` is set',
     roles: BOTH,
     sources: ['routed'],
     actions: ['cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
-    resource: 'trails',
+    resource: 'trail',
   },
   // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
   {
@@ -161,7 +151,7 @@ export const permissions: readonly Permission[] = [
     roles: ['connecting'],
     sources: ['routed'],
     actions: ['cloudtrail:PutEventSelectors'],
-    resource: 'own-trail',
+    resource: 'trail',
   },
   {
     sid: 'AdmitNamedTopics',
@@ -258,10 +248,8 @@ export interface IamNames {
   readonly installation: string;
   /** The key of the queues; absent: that of SQS. */
   readonly keyArn?: string | undefined;
-  /** The trail that Tally may change, whose settings are the only ones that make it write to a trail. Absent: it writes to none. */
+  /** The trail that Tally may change. Absent: it reads and writes none. */
   readonly trailArn?: string | undefined;
-  /** Whether the settings name the logs of a trail of others, which is read. */
-  readonly readsTrails?: boolean | undefined;
   /** The topics of others with the source `topic` or `routed`, in this account or others; absent: all topics of this account with `topic`. */
   readonly topicArns?: readonly string[] | undefined;
 }
@@ -309,13 +297,9 @@ const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   bucket: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}`,
   objects: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}/*`,
   rules: (names) => named(names, 'events', '*'),
-  // ListRules takes no resource
-  'all-rules': () => '*',
   // DescribeTrails takes no resource
-  'all-trails': ({ trailArn, readsTrails }) => (trailArn !== undefined || readsTrails === true ? '*' : NONE),
-  // a trail is found by its logs, and may have any name
-  trails: ({ trailArn, readsTrails }) => trailArn ?? (readsTrails === true ? '*' : NONE),
-  'own-trail': ({ trailArn }) => trailArn ?? NONE,
+  'all-trails': ({ trailArn }) => (trailArn === undefined ? NONE : '*'),
+  trail: ({ trailArn }) => trailArn ?? NONE,
   key: ({ keyArn }) => keyArn ?? NONE,
 };
 

@@ -1,15 +1,13 @@
 /** Plans: the changes of AWS that connect a bucket or take its parts away, what they touch of others, and both as people read them. */
-import { shellWords } from '../base/commands.ts';
 import type { BucketSource, EnrichMode } from '../records/bucket.ts';
 import { differenceOf } from '../base/difference.ts';
 import type { ConnectionSpec } from './connection.rules.ts';
 import type { Finding } from './finding.rules.ts';
-import { selectorText } from './trail.rules.ts';
 
 export const partKinds = ['policy', 'subscription', 'rule', 'trail', 'notification'] as const;
 export const acts = ['create', 'change', 'remove'] as const;
 
-export const touchedKinds = ['destination', 'switch', 'topic-policy', 'readers', 'trail'] as const;
+export const touchedKinds = ['destination', 'switch', 'topic-policy', 'trail'] as const;
 
 /** What a change touches of others, as data: a person must have seen it before it is made. */
 export interface Touched {
@@ -64,10 +62,8 @@ export function touchedText({ kind, arn, before, after }: Touched): string {
       return "all of the bucket's events will also go to EventBridge";
     case 'topic-policy':
       return `the policy of ${arn}, which Tally did not create, gets ${JSON.stringify(after)}`;
-    case 'readers':
-      return `all subscribers of ${arn}, which has ${JSON.stringify(before)}, will also get ${String(after)}`;
     case 'trail':
-      return `all selectors of ${arn} are rewritten: ${Array.isArray(before) ? before.map(selectorText).join(', ') : ''}`;
+      return `all selectors of ${arn} are rewritten: ${JSON.stringify(before)}`;
   }
 }
 
@@ -93,22 +89,4 @@ export interface ConnectionRequest {
   readonly bucket_account?: string;
   /** Whether the notification, or the rule and what belongs to it, are a person's. */
   readonly wired_by_hand?: boolean;
-}
-
-/** The command that shows the plan of a request, or makes it: then with the token that agrees to its plan, if there is one. */
-export function addCommand(asked: ConnectionRequest, plan: 'show' | { readonly token?: string | undefined }): string {
-  const { bucket, source, topic_arn: topic, enrich, bucket_account: account, wired_by_hand: byHand } = asked;
-  const agreed = plan === 'show' ? ['--plan'] : plan.token === undefined ? [] : ['--agree', plan.token];
-  return shellWords(
-    'tally',
-    'bucket',
-    'add',
-    bucket,
-    ...(source === undefined ? [] : ['--source', source]),
-    ...(topic === undefined ? [] : ['--topic', topic]),
-    ...(enrich === undefined ? [] : ['--enrich', enrich]),
-    ...(account === undefined ? [] : ['--bucket-account', account]),
-    ...(byHand === true ? ['--wired-by-hand'] : []),
-    ...agreed,
-  );
 }

@@ -23,7 +23,7 @@ export function isProbeDue(last: ProbeRecord | undefined, nowMs: number): boolea
 export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueue | undefined, nowMs: number): readonly Finding[] {
   if (last === undefined || last.hasArrived) return [];
   const { topicArn, sentAtMs } = last;
-  if (!last.isLost && (nowMs - sentAtMs < LOST_MS || queue?.messages !== 0)) return [];
+  if (!last.isLost && (nowMs - sentAtMs < LOST_MS || Number(queue?.attributes['ApproximateNumberOfMessages']) !== 0)) return [];
   return [
     broken(
       PROBE_LOST,

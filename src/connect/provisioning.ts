@@ -2,14 +2,13 @@
 import { docsPage } from '../base/doc-pages.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
-import type { ConnectionRequest, Kept, Plan } from './plan.rules.ts';
+import type { ConnectionRequest, Kept } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import { createTakeLease } from '../store/lease.ts';
 import { diagnose } from './diagnose.ts';
 import { apply, forgetParts, pause, refuse, removeEarlier, removeParts, resume, type ApplyOptions } from './apply.ts';
 import { sendProbe } from './probe.ts';
 import { requested, type ProvisionDependencies } from './requested.ts';
-import { busNote } from './sources/eventbridge.ts';
 import { createLookAt, diff } from './sources/sources.ts';
 
 export type Provisioning = ReturnType<typeof createProvisioning>;
@@ -31,16 +30,12 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
     /** Reads AWS and says what would change, and whether there is a record of the bucket. */
     async plan(request: ConnectionRequest, signal?: AbortSignal) {
       const { spec, connection, record } = await wanted(request, signal);
-      const plan = diff(await lookAt(spec, signal));
-      const makesRule = plan.changes.some(({ part, action }) => part === 'rule' && action === 'create');
-      const notes = makesRule ? busNote(spec, await aws.ruleCount(spec, signal)) : [];
-      const planned: Plan = { ...plan, findings: [...plan.findings, ...notes] };
-      return { plan: planned, connection, isConnected: record !== undefined };
+      return { plan: diff(await lookAt(spec, signal)), connection, isConnected: record !== undefined };
     },
     /** Throws what would keep an apply from being made. Nothing is written or stored. */
     async check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void> {
       const { spec, connection } = await wanted(request, signal);
-      refuse(diff(await lookAt(spec, signal)), connection, { ...options, asked: request });
+      refuse(diff(await lookAt(spec, signal)), connection, options);
     },
     /** One pass of an apply, and the spec that it was for. */
     async apply(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal) {
@@ -50,7 +45,7 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
           'bucket.not-connected',
           `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket}\``,
         );
-      const applied = await apply(parts, spec, { ...options, asked: request }, signal);
+      const applied = await apply(parts, spec, options, signal);
       // the watch may not be permitted to
       if (applied.state === 'applied' && !applied.changed) await removeEarlier(parts, spec.bucket, signal);
       return { spec, applied };
@@ -66,8 +61,7 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
     removeEarlier: (bucket: string, signal?: AbortSignal) => removeEarlier(parts, bucket, signal),
     probe: (connection: ConnectionRecord, isLost: boolean, signal?: AbortSignal) =>
       sendProbe({ state, clock, aws }, connection, isLost, signal),
-    diagnose: (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) =>
-      diagnose({ ...dependencies, lookAt }, record, signal, known),
+    diagnose: (record: BucketRecord, signal?: AbortSignal) => diagnose({ ...dependencies, lookAt }, record, signal),
   };
 }
 

@@ -1,17 +1,25 @@
 /** What a bucket is to have in AWS: what a request says, completed by what is stored and by what the bucket queue says about itself. */
 import { defined, omit } from '../base/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord, type BucketSource } from '../records/bucket.ts';
+import {
+  DIRECTORY_BUCKET,
+  isDirectoryBucket,
+  refuseTopic,
+  usableTopic,
+  type BucketRecord,
+  type BucketSource,
+  type EnrichMode,
+} from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
-import { NOBODY, ownerIn, parseArn, type Owner } from './names.rules.ts';
+import { NOBODY, ownerIn, parseArn, prefixOf, type Owner } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
+import { deadLetterIn } from './shared.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { WithPorts } from '../store/store.ts';
 import { readRecord } from '../store/stored.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Provisioner } from './aws/provisioner.ts';
 import { refs } from './refs.ts';
-import { routedTopic } from './sources/routed.ts';
 
 export interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Provisioner;
@@ -100,14 +108,15 @@ type Choice = Pick<ConnectionSpec, 'source' | 'topicArn' | 'enrich'>;
 function choiceOf(request: ConnectionRequest, record: BucketRecord | undefined, installation: string): Choice {
   const source = request.source ?? record?.source ?? 'notification';
   refuseTopic(source, request.topic_arn);
-  const named = topicOf(source, request.topic_arn ?? storedTopic(record, source), installation);
-  return { source, enrich: request.enrich ?? record?.enrich ?? 'none', ...named };
+  const named = request.topic_arn ?? storedTopic(record, source);
+  // the record of a routed bucket names the topic of Tally too
+  const isOwn = named === undefined || nameOfTopic(named) === `${prefixOf(installation)}-routed`;
+  const topic = source === 'topic' || (source === 'routed' && !isOwn) ? { topicArn: foreignTopic(named) } : {};
+  return { source, enrich: enrichOf(request, record), ...topic };
 }
 
-function topicOf(source: BucketSource, named: string | undefined, installation: string): Pick<Choice, 'topicArn'> {
-  if (source === 'topic') return { topicArn: foreignTopic(named) };
-  const own = source === 'routed' ? routedTopic(named, installation) : undefined;
-  return own === undefined ? {} : { topicArn: foreignTopic(own) };
+function enrichOf({ enrich }: ConnectionRequest, record: BucketRecord | undefined): EnrichMode {
+  return enrich ?? record?.enrich ?? 'none';
 }
 
 /** A topic belongs to its source. */
@@ -117,10 +126,14 @@ function storedTopic(record: BucketRecord | undefined, source: BucketSource): st
 
 const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
 
+function nameOfTopic(topicArn: string | undefined): string {
+  return parseArn(topicArn ?? '')?.resource ?? '';
+}
+
 /** Tally's own are shared: what is the bucket's own at a topic goes with the bucket, and a statement there has the Sid that the rule's would have. */
 function foreignTopic(topicArn: string | undefined): string {
   const usable = usableTopic(topicArn);
-  if (!OF_TALLY.test(parseArn(usable)?.resource ?? '')) return usable;
+  if (!OF_TALLY.test(nameOfTopic(usable))) return usable;
   throw new RequestError('request.invalid', 'topic_arn: this topic belongs to Tally itself or to another registry: name your own topic');
 }
 
@@ -140,7 +153,8 @@ interface BucketQueue {
 
 /** Reads the bucket queue with its dead-letter queue. Throws what reading it throws. */
 export async function readBucketQueue(aws: Provisioner, queueUrl: string, signal?: AbortSignal): Promise<BucketQueue> {
-  const { arn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
+  const { arn, attributes } = await aws.queueAt(queueUrl, signal);
+  const deadLetterArn = deadLetterIn(attributes);
   const owner = ownerIn(await aws.queueTags(queueUrl, signal)) ?? NOBODY;
   return { arn, owner, ...(deadLetterArn !== arn && defined({ deadLetterArn })) };
 }

@@ -2,15 +2,14 @@
  * Plans and makes what all buckets share. A part is made with all its attributes by one request. Of one that exists and was made
  * otherwise, the attributes and tags that differ are set. It may be repeated after any failure.
  */
-import { z } from 'zod';
-import { shellWords } from '../base/commands.ts';
 import { defined } from '../base/defined.ts';
 import { FaultError } from '../base/fault.ts';
-import { jsonOf } from '../base/json.ts';
-import { isOwn, newOwner, ownerIn, ownerText, partitionOf, tagsOf, type Owner, type Place } from './names.rules.ts';
+import { isOwn, newOwner, ownerIn, ownerText, parseArn, partitionOf, prefixOf, tagsOf, type Owner, type Place } from './names.rules.ts';
 import {
+  deadLetterIn,
   differencesOf,
   lettersName,
+  nameOf,
   missingTags,
   QUEUE_PREFIX,
   queuesOnly,
@@ -67,7 +66,6 @@ interface Dependencies {
 }
 
 type Queues = ReturnType<typeof queueArns>;
-const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 
 /** AWS says that a new queue can be used after one second. It, and a changed attribute, is seen everywhere within a minute. */
 const SEEN_AFTER_MS = 1_000;
@@ -108,13 +106,12 @@ export function createSetup({ aws, clock, region: newRegion, present, hasQueuesA
     if (prefix !== undefined || present === undefined) return queueArns(prefix ?? QUEUE_PREFIX, home);
     const [name = ''] = present.url.split('/').slice(-1);
     const { bucket, letters } = { bucket: queueArnOf(name, home), letters: queueArnOf(lettersName(name), home) };
-    const redrive = redriveSchema.safeParse(jsonOf((await queueAt(bucket, signal))?.attributes['RedrivePolicy'] ?? ''));
-    const target = redrive.success ? redrive.data.deadLetterTargetArn : bucket;
-    return { bucket, letters: target === bucket ? letters : target };
+    const target = deadLetterIn((await queueAt(bucket, signal))?.attributes ?? {});
+    return { bucket, letters: target === undefined || target === bucket ? letters : target };
   }
 
   async function queueAt(arn: string, signal?: AbortSignal): Promise<FoundPart | undefined> {
-    const found = await aws.read({ kind: 'queue', arn, attributes: {}, tags: {}, isNamedByUs: false }, signal);
+    const found = await aws.read({ kind: 'queue', arn, attributes: {}, tags: {} }, signal);
     return found === 'absent' ? undefined : found;
   }
 
@@ -158,11 +155,6 @@ export function createSetup({ aws, clock, region: newRegion, present, hasQueuesA
   };
 }
 
-/** As people read it. */
-export function nameOf({ kind, arn, endpoint }: SharedPart): string {
-  return endpoint === undefined ? `${kind} ${arn}` : `${kind} ${arn} → ${endpoint}`;
-}
-
 function changesOf({ differences, tags }: PlannedPart): Parameters<SharedParts['change']>[1] {
   const isTag = ({ attribute }: Difference): boolean => attribute.startsWith('tag ');
   return {
@@ -172,17 +164,14 @@ function changesOf({ differences, tags }: PlannedPart): Parameters<SharedParts['
 }
 
 /** A queue of the wanted name may have been made by hand. What is named by the installation was made by a registry. */
-function refuseForeign({ kind, arn, isNamedByUs }: SharedPart, { tags }: FoundPart, owner: Owner): void {
+function refuseForeign({ kind, arn }: SharedPart, { tags }: FoundPart, owner: Owner): void {
   if (kind === 'subscription' || isOwn(tags, owner)) return;
+  const isNamedByUs = parseArn(arn)?.resource.startsWith(prefixOf(owner.installation)) === true;
   if (!isNamedByUs && ownerIn(tags) === undefined) return;
-  const wanted = Object.entries(tagsOf(owner)).flatMap(([name, value]) => `${name}=${value}`);
-  const tag =
-    kind === 'queue'
-      ? ['aws', 'sqs', 'tag-queue', '--queue-url', 'URL', '--tags', wanted.join(',')]
-      : ['aws', 'sns', 'tag-resource', '--resource-arn', arn, '--tags', ...wanted.map((each) => `Key=${each.replace('=', ',Value=')}`)];
+  const wanted = Object.entries(tagsOf(owner)).map(([name, value]) => `${name}=${value}`);
   throw new RequestError(
     'connect.blocked',
-    `the ${kind} ${arn} ${ownerText(tags)}: Tally leaves it unchanged. Choose a different TALLY_INSTALLATION, or, if the ${kind} is yours, tag it with \`${shellWords(...tag)}\``,
+    `the ${kind} ${arn} ${ownerText(tags)}: Tally leaves it unchanged. Choose a different TALLY_INSTALLATION, or, if the ${kind} is yours, give it the tags ${wanted.join(' and ')}`,
   );
 }
 

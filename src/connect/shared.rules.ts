@@ -14,6 +14,7 @@ import { jsonOf } from '../base/json.ts';
 import { RequestError } from '../base/request-error.ts';
 import { canonicalJson } from './canonical.rules.ts';
 import { farLettersArn, markOf, prefixOf, snsPrincipals, tagsOf, topicArnOf, type Owner, type Place, type Tags } from './names.rules.ts';
+import type { Attributes, ObservedSubscription, ObservedTopic } from './parts.rules.ts';
 import { canonicalStatement, parsePolicy, regionsOfSns, servicesIn, withStatements, type Policy, type Statement } from './policy.rules.ts';
 
 /** The first word of the names of both queues. */
@@ -54,8 +55,6 @@ export interface SharedPart {
   readonly attributes: Readonly<Record<string, string | object>>;
   /** A subscription has none. */
   readonly tags: Tags;
-  /** Whether only this registry may have made it: its name is made of the installation's. */
-  readonly isNamedByUs: boolean;
 }
 
 const DAY_S = 86_400;
@@ -85,33 +84,30 @@ export function sharedParts(owner: Owner, { queues, home, region }: SharedPlace)
   const isHome = region === home.region;
   const near = isHome ? letters : farLettersArn(owner.installation, there);
   const principals = snsPrincipals(region, home.region);
-  const queue = (arn: string, retentionS: number, more: SharedPart['attributes'], isNamedByUs = false): SharedPart => ({
+  const queue = (arn: string, retentionS: number, more: SharedPart['attributes']): SharedPart => ({
     kind: 'queue',
     arn,
     attributes: { MessageRetentionPeriod: String(retentionS), ...common(arn, [...senders(owner, home, arn, principals)]), ...more },
     tags,
-    isNamedByUs,
   });
   const topics = (['events', 'routed'] as const).flatMap((use): readonly SharedPart[] => {
     const arn = topicArnOf(owner.installation, there, use);
     const attributes = { Policy: { Version: '2012-10-17', Statement: [topicStatement(owner, there, use)] } };
     return [
-      { kind: 'topic', arn, attributes, tags, isNamedByUs: true },
+      { kind: 'topic', arn, attributes, tags },
       {
         kind: 'subscription',
         arn,
         endpoint: bucket,
-        attributes: { RawMessageDelivery: 'false', FilterPolicy: {}, RedrivePolicy: { deadLetterTargetArn: near } },
+        attributes: { ...PASSES_ALL, RedrivePolicy: { deadLetterTargetArn: near } },
         tags: {},
-        isNamedByUs: false,
       },
     ];
   });
   return [
-    // no other queue may move its messages here
-    queue(letters, LETTERS_RETENTION_S, { RedriveAllowPolicy: { redrivePermission: 'byQueue', sourceQueueArns: [bucket] } }),
+    queue(letters, LETTERS_RETENTION_S, {}),
     queue(bucket, EVENTS_RETENTION_S, { RedrivePolicy: { deadLetterTargetArn: letters, maxReceiveCount: RECEIVES_WANTED } }),
-    ...(isHome ? [] : [queue(near, LETTERS_RETENTION_S, {}, true)]),
+    ...(isHome ? [] : [queue(near, LETTERS_RETENTION_S, {})]),
     ...topics,
   ];
 }
@@ -123,7 +119,6 @@ export function queuesOnly(owner: Owner, { letters, bucket }: SharedPlace['queue
     arn,
     attributes: { ...TIMES, ...more },
     tags: tagsOf(owner),
-    isNamedByUs: false,
   });
   return [queue(letters, {}), queue(bucket, { RedrivePolicy: { deadLetterTargetArn: letters, maxReceiveCount: RECEIVES_WANTED } })];
 }
@@ -156,7 +151,7 @@ function common(arn: string, statements: readonly Statement[]): SharedPart['attr
 }
 
 /** Who may send to a queue: all topics and rules of this installation, in any region. */
-export function senders(
+function senders(
   owner: Owner,
   { partition, account }: Place,
   queueArn: string,
@@ -217,6 +212,23 @@ export function bridgeStatement(owner: Owner, topicArn: string): Statement {
   };
 }
 
+/** A subscription of the bucket queue by which every message arrives, and in the form that Tally reads. */
+export const PASSES_ALL = { RawMessageDelivery: 'false', FilterPolicy: {} } as const;
+
+/** The confirmed subscription of the bucket queue to a topic. */
+export function confirmed(topic: ObservedTopic | 'absent' | undefined): ObservedSubscription | undefined {
+  if (topic === undefined || topic === 'absent' || topic.subscription === 'absent') return undefined;
+  const { arn, attributes } = topic.subscription;
+  return arn === undefined || attributes['PendingConfirmation'] === 'true' ? undefined : topic.subscription;
+}
+
+const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
+
+/** The dead-letter queue that the redrive policy of a queue names. */
+export function deadLetterIn({ RedrivePolicy = '' }: Attributes): string | undefined {
+  return redriveSchema.safeParse(jsonOf(RedrivePolicy)).data?.deadLetterTargetArn;
+}
+
 /** The attributes as AWS takes them. */
 export function attributeTexts({ attributes }: Pick<SharedPart, 'attributes'>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, textOf(value)]));
@@ -226,9 +238,14 @@ function textOf(value: string | object): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
+/** As people read it. */
+export function nameOf({ kind, arn, endpoint }: Pick<SharedPart, 'kind' | 'arn' | 'endpoint'>): string {
+  return endpoint === undefined ? `${kind} ${arn}` : `${kind} ${arn} → ${endpoint}`;
+}
+
 /** A part as AWS answers it. */
 export interface FoundPart {
-  readonly attributes: Readonly<Record<string, string>>;
+  readonly attributes: Attributes;
   readonly tags: Tags;
   /** Of a queue. */
   readonly url?: string;
@@ -244,15 +261,10 @@ export interface Difference {
 }
 
 /** The attributes that must be set. What others added to a policy is no difference. */
-export function differencesOf({ attributes }: SharedPart, found: FoundPart): readonly Difference[] {
+export function differencesOf({ attributes }: Pick<SharedPart, 'attributes'>, found: Pick<FoundPart, 'attributes'>): readonly Difference[] {
   return Object.entries(attributes).flatMap(([attribute, value]) => {
     const present = found.attributes[attribute] ?? '';
-    const wanted =
-      attribute === 'Policy'
-        ? policyWith(value, present)
-        : attribute === 'RedriveAllowPolicy'
-          ? sourcesWith(value, present)
-          : textOf(value);
+    const wanted = attribute === 'Policy' ? policyWith(value, present) : textOf(value);
     if (isAsWanted(attribute, wanted, found.attributes)) return [];
     return [{ attribute, wanted, ...(present !== '' && { found: present }) }];
   });
@@ -275,7 +287,6 @@ function isAsWanted(attribute: string, wanted: string, found: FoundPart['attribu
       return present === wanted || (found['KmsMasterKeyId'] ?? '') !== '';
     case 'FilterPolicy':
     case 'RedrivePolicy':
-    case 'RedriveAllowPolicy':
       return canonicalJson(withTexts(jsonOf(present === '' ? '{}' : present))) === canonicalJson(withTexts(jsonOf(here(wanted, found))));
     case 'RawMessageDelivery':
       return (present === '' ? 'false' : present) === wanted;
@@ -303,17 +314,8 @@ function policyWith(wanted: string | object, present: string): string {
   return found === undefined || found.Statement.length === 0 ? textOf(wanted) : JSON.stringify(withShared(found, statements));
 }
 
-const sourcesSchema = z.object({ redrivePermission: z.literal('byQueue'), sourceQueueArns: z.array(z.string()) });
-
-/** The present sources of a dead-letter queue with the wanted one: what may redrive to it already may do so further. */
-function sourcesWith(wanted: string | object, present: string): string {
-  const [ours, found] = [textOf(wanted), present].map((text) => sourcesSchema.safeParse(jsonOf(text)).data);
-  if (ours === undefined || found === undefined) return present === '' ? '{}' : present;
-  return JSON.stringify({ ...ours, sourceQueueArns: [...new Set([...found.sourceQueueArns, ...ours.sourceQueueArns])] });
-}
-
 /** The policy with these statements, of which that of topics keeps the names of SNS of other regions: a setup for those has added them. */
-export function withShared(policy: Policy, statements: readonly Statement[]): Policy {
+function withShared(policy: Policy, statements: readonly Statement[]): Policy {
   const kept = statements.map((statement) => {
     const wanted = servicesIn(statement);
     const regional = regionsOfSns(policy.Statement.find(({ Sid }) => Sid === statement.Sid));

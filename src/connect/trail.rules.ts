@@ -5,7 +5,6 @@
  * https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-data-events-with-cloudtrail.html
  */
 import { z } from 'zod';
-import { canonicalJson } from './canonical.rules.ts';
 import { shortRegistry } from './names.rules.ts';
 
 const fieldSchema = z.looseObject({
@@ -95,9 +94,9 @@ export function advancedSelector(spec: Bucket): AdvancedSelector {
   return { ...ourAdvanced(spec, [objectsOf(spec)]), Name: `${selectorName(spec)} ${spec.bucket}` };
 }
 
-/** The same in the kind that the trail has. */
-export function printedSelector(kind: Selectors['kind'], spec: Bucket): Selector {
-  return kind === 'advanced' ? advancedSelector(spec) : ourBasic([objectsOf(spec)]);
+/** The same in both kinds: a trail has one. */
+export function printedSelectors(spec: Bucket): readonly [advanced: Selector, basic: Selector] {
+  return [advancedSelector(spec), ourBasic([objectsOf(spec)])];
 }
 
 function isAdvanced(selector: Selector): selector is AdvancedSelector {
@@ -122,13 +121,6 @@ function without(selector: Selector, spec: Bucket): readonly Selector[] {
 
 function isOurs(selector: Selector, spec: Bucket): boolean {
   return isAdvanced(selector) ? selector.Name === selectorName(spec) : writtenSchema.safeParse(selector).success;
-}
-
-/** Whether others have altered nothing but its values. */
-function isAsWritten(selector: Selector, spec: Bucket): boolean {
-  if (!isOurs(selector, spec) || !isAdvanced(selector)) return isOurs(selector, spec);
-  const objects = objectsIn(selector);
-  return objects.length > 0 && canonicalJson(selector) === canonicalJson(ourAdvanced(spec, objects));
 }
 
 /** Whether the trail records all that the rule needs, by our selector or by a wider one of others. */
@@ -180,7 +172,7 @@ export function withSelector({ kind, list }: Selectors, spec: Bucket): Selectors
 export function withoutSelector({ kind, list }: Selectors, spec: Bucket): Selectors | string | undefined {
   const found = list.filter((each) => (kind === 'basic' || isOurs(each, spec)) && objectsIn(each).includes(objectsOf(spec)));
   if (found.length === 0) return undefined;
-  const ours = found.filter((each) => isAsWritten(each, spec));
+  const ours = found.filter((each) => isOurs(each, spec));
   if (ours.length === 0) return 'someone else changed it';
   const rest = list.flatMap((each) => (ours.includes(each) ? without(each, spec) : [each]));
   return rest.length === 0 ? 'it is the only one, and a trail must have one' : { kind, list: rest };
@@ -189,20 +181,6 @@ export function withoutSelector({ kind, list }: Selectors, spec: Bucket): Select
 /** What others have the trail record: of a basic selector of our form all but the bucket's own value, because nothing says whose the others are. */
 export function foreignSelectors({ list }: Selectors, spec: Bucket): readonly unknown[] {
   return list.flatMap((each) => (!isOurs(each, spec) ? [each] : isAdvanced(each) ? [] : without(each, spec)));
-}
-
-/** Ours that have more or less than Tally writes: a write takes that away. */
-export function alteredSelectors({ list }: Selectors, spec: Bucket): readonly unknown[] {
-  return list.filter((each) => isOurs(each, spec) && !isAsWritten(each, spec));
-}
-
-/** A selector as people find it: advanced ones have names, and basic ones values. */
-export function selectorText(selector: unknown): string {
-  const advanced = advancedSchema.safeParse(selector).data;
-  if (advanced !== undefined) return `the selector ${advanced.Name ?? 'without a name'}`;
-  const basic = basicSchema.parse(selector);
-  const recorded = [basic.IncludeManagementEvents === false ? [] : 'management events', ...objectsIn(basic)].flat();
-  return `the selector of ${recorded.join(' and ')}`;
 }
 
 /** The selectors as CloudTrail takes them. */

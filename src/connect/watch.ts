@@ -28,15 +28,15 @@ interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
-/** Checks the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. `known`: its record, if it was read just now. */
-export type CheckConnection = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
+/** Checks the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. */
+export type CheckConnection = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
 /** Creates the check. What follows from it is stored first: a process that is killed in between opens the gap again. */
 export function createCheckConnection({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
-  return async function checkConnection(record, signal, known) {
+  return async function checkConnection(record, signal) {
     const { bucket } = record;
-    const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
-    const { findings: found, passesBoth } = await provisioning.diagnose(record, signal, connection);
+    const connection = await readRecord(state, refs.connection(bucket), signal);
+    const { findings: found, passesBoth } = await provisioning.diagnose(record, signal);
     const findings = found.filter((finding) => finding.code !== CLOCK_SKEW);
     if (findings.length < found.length) reportClock(found);
     const nowMs = clock.nowMs();
@@ -141,18 +141,13 @@ export function createVisitConnection({
     if (record === undefined) return undefined;
     const nowMs = clock.nowMs();
     if (!isCheckDue(record, connection, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
-    const findings = await checkConnection(record, signal, connection);
+    if ((connection?.earlier ?? []).length > 0) await removeEarlier(bucket, signal);
+    const findings = await checkConnection(record, signal);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
-    if (connection !== undefined) await followUp(connection, findings, signal);
+    if (connection?.state === 'applied') await probe(connection, findings, signal);
     return 0;
   };
-
-  async function followUp(connection: ConnectionRecord, findings: readonly Finding[], signal: AbortSignal): Promise<void> {
-    const { bucket, state: reached, earlier = [] } = connection;
-    if (earlier.length > 0) await removeEarlier(bucket, signal);
-    if (reached === 'applied') await probe(connection, findings, signal);
-  }
 
   async function probe(connection: ConnectionRecord, findings: readonly Finding[], signal: AbortSignal): Promise<void> {
     try {
@@ -174,8 +169,6 @@ export function createVisitConnection({
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       // another process changes connections, or this one may not: the next visit tries again
-      if (error.code === 'connect.denied')
-        await updateRecord(state, refs.connection(bucket), (current) => current && { ...current, earlierDenied: error.message });
       telemetry.warn("the earlier source's parts could not be removed", { bucket, reason: printable(error.message) });
     }
   }

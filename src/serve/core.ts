@@ -299,9 +299,9 @@ export async function openSetup(settings: Settings, environment: OuterEnvironmen
     sqs: { receivesMax: 1, waitS: settings.TALLY_INGEST_WAIT_S },
   });
   const [url] = settings.TALLY_QUEUE_URL;
-  const reads = createProvisioner({ aws, queueUrl: url, clock: systemClock });
-  const parts = createSharedParts({ ...aws.once, reads, identity: () => aws.identityIn(region) });
+  const parts = createProvisioner({ aws, queueUrl: url, clock: systemClock });
+  const shared = createSharedParts({ ...aws.once, parts, identity: () => aws.identityIn(region) });
   const present = url === undefined ? undefined : { url, region: regionInQueueUrl(url) ?? region };
   const { hasQueuesAlone } = addresses;
-  return { setup: createSetup({ aws: parts, clock: systemClock, region, present, hasQueuesAlone }), close: () => aws.close() };
+  return { setup: createSetup({ aws: shared, clock: systemClock, region, present, hasQueuesAlone }), close: () => aws.close() };
 }

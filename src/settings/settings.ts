@@ -159,7 +159,7 @@ const connectionSettings = {
     .regex(BUCKET_NAME, 'must be the name of a bucket')
     .optional()
     .describe(
-      'The log bucket of a trail that belongs to someone else. Tally checks which trails deliver to it and says exactly which selector to add, but never changes them. Ignored if TALLY_TRAIL_ARN is set.',
+      'The log bucket of a trail that belongs to someone else. Tally never reads or changes that trail, and prints the selector for its owner to add. Ignored if TALLY_TRAIL_ARN is set.',
     ),
 };
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { newOwner } from '../../src/connect/names.rules.ts';
 import { queueArns, sharedParts } from '../../src/connect/shared.rules.ts';
-import { nameOf, type PlannedPart, type SetupPlan, type SetupRequest } from '../../src/connect/setup.ts';
+import { nameOf } from '../../src/connect/shared.rules.ts';
+import { type PlannedPart, type SetupPlan, type SetupRequest } from '../../src/connect/setup.ts';
 import { createCliWorld } from './world.ts';
 
 const home = { partition: 'aws', region: 'eu-central-1', account: '123456789012' };

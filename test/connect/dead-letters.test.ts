@@ -1,5 +1,6 @@
 /** The dead-letter queue of a connection, when the redrive policy of the bucket queue is lost or wrong: the doctor names the setup, which heals it. */
 import { expect, it } from 'vitest';
+import type { Target } from '../../src/connect/parts.rules.ts';
 import type { BucketSource } from '../../src/records/bucket.ts';
 import { LETTERS_ARN, QUEUE_ARN } from '../support/fakes/aws-parts.ts';
 import { startWorld, type World } from './world.ts';
@@ -15,14 +16,14 @@ const queueIn = (world: World) => world.aws.parts.queues.get(QUEUE_ARN)!;
 const targetOf = (world: World) => [...world.aws.parts.rules.values()][0]!.targets[0]!;
 
 it.each<readonly [string, (world: World) => void]>([
-  [`${QUEUE_ARN} has no dead-letter queue`, (world) => void delete queueIn(world).deadLetterArn],
-  [`${QUEUE_ARN} has no dead-letter queue`, (world) => void (queueIn(world).deadLetterArn = QUEUE_ARN)],
-  [`the dead-letter queue of ${QUEUE_ARN}, ${LETTERS_ARN}, does not exist`, ({ aws }) => void aws.parts.queues.delete(LETTERS_ARN)],
+  [`RedrivePolicy of queue ${QUEUE_ARN}`, (world) => void delete queueIn(world).deadLetterArn],
+  [`RedrivePolicy of queue ${QUEUE_ARN}`, (world) => void (queueIn(world).deadLetterArn = QUEUE_ARN)],
+  [`queue ${LETTERS_ARN}`, ({ aws }) => void aws.parts.queues.delete(LETTERS_ARN)],
 ])('%s: it is found, and an apply goes ahead', async (what, breaks) => {
   const world = await applied('eventbridge');
   breaks(world);
-  const found = (await world.diagnose()).find(({ code }) => code === 'connect.redrive');
-  expect(found).toMatchObject({ severity: 'degraded', what, fix: 'tally setup --apply' });
+  const found = (await world.diagnose()).find(({ code }) => code === 'connect.set-up-unsafe');
+  expect(found).toMatchObject({ severity: 'degraded', what: expect.stringMatching(new RegExp(`: ${what}$`)), fix: 'tally setup --apply' });
   const before = world.aws.snapshot();
   expect(await world.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applied' });
   expect(world.aws.snapshot()).toEqual(before);
@@ -32,13 +33,16 @@ it('the target of a rule keeps its dead-letter queue where none is known, also w
   const world = await applied('eventbridge');
   delete queueIn(world).deadLetterArn;
   const [[name, rule] = []] = [...world.aws.parts.rules];
-  world.aws.parts.rules.set(name!, { ...rule!, targets: [{ ...rule!.targets[0]!, roleArn: 'arn:aws:iam::123456789012:role/x' }] });
+  world.aws.parts.rules.set(name!, {
+    ...rule!,
+    targets: [{ ...rule!.targets[0]!, RoleArn: 'arn:aws:iam::123456789012:role/x' } as Target],
+  });
   await world.agree({ source: 'eventbridge' });
-  expect(targetOf(world)).toMatchObject({ deadLetterArn: LETTERS_ARN });
-  expect(targetOf(world)).not.toHaveProperty('roleArn');
+  expect(targetOf(world)).toMatchObject({ DeadLetterConfig: { Arn: LETTERS_ARN } });
+  expect(targetOf(world)).not.toHaveProperty('RoleArn');
   // nothing is made with an empty name either
   const fresh = await startWorld();
   delete queueIn(fresh).deadLetterArn;
   await fresh.agree({ source: 'eventbridge' });
-  expect(targetOf(fresh)).not.toHaveProperty('deadLetterArn');
+  expect(targetOf(fresh)).not.toHaveProperty('DeadLetterConfig');
 });

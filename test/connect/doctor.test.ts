@@ -50,15 +50,15 @@ const healable: readonly Broken[] = [
   ['eventbridge', 'rule', (world) => alterRule(world, { isEnabled: false })],
   ['eventbridge', 'rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail-type":["Object Created"]}' })],
   ['eventbridge', 'rule', (world) => alterRule(world, { targets: [] })],
-  ['eventbridge', 'rule', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
-  ['eventbridge', 'rule', (world) => alterTarget(world, { hasOtherInput: true })],
-  ['eventbridge', 'rule', (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' })],
-  ['routed', 'rule', (world) => alterTarget(world, { transformer: undefined })],
+  ['eventbridge', 'rule', (world) => alterTarget(world, { Arn: THEIR_QUEUE })],
+  ['eventbridge', 'rule', (world) => alterTarget(world, { InputPath: '$.detail' })],
+  ['eventbridge', 'rule', (world) => alterTarget(world, { RoleArn: 'arn:aws:iam::123456789012:role/x' })],
+  ['routed', 'rule', (world) => alterTarget(world, { InputTransformer: undefined })],
   ['routed', 'rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"eventName":["PutObject"]}}' })],
 ];
 
 /** The same, of which only what cannot be delivered is lost. */
-const ofLetters: readonly Broken[] = [['eventbridge', 'rule', (world) => alterTarget(world, { deadLetterArn: undefined })]];
+const ofLetters: readonly Broken[] = [['eventbridge', 'rule', (world) => alterTarget(world, { DeadLetterConfig: undefined })]];
 
 /** What a person must repair, by what is printed. */
 const others: readonly Broken[] = [
@@ -71,11 +71,11 @@ const others: readonly Broken[] = [
   ['notification', 'connect.not-set-up', (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' }))],
   ['routed', 'connect.not-set-up', (world) => setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? { ...each, Condition: {} } : each))],
   ['notification', 'connect.not-set-up', (world) => alterSubscription(world, { isRaw: true })],
-  ['notification', 'connect.letters-not-set-up', (world) => alterSubscription(world, { deadLetterArn: undefined })],
-  ['notification', 'connect.letters-not-set-up', ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy],
+  ['notification', 'connect.set-up-unsafe', (world) => alterSubscription(world, { deadLetterArn: undefined })],
+  ['notification', 'connect.set-up-unsafe', ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy],
   ['notification', 'connect.unknown-configuration', ({ aws }) => aws.parts.notifications.set('photos', '<New/>')],
-  ['notification', 'connect.redrive', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn],
-  ['notification', 'connect.queue-retention', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 345_599)],
+  ['notification', 'connect.set-up-unsafe', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn],
+  ['notification', 'connect.set-up-unsafe', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 345_599)],
 ];
 
 async function applied(source: Broken[0]): Promise<World> {

@@ -54,7 +54,7 @@ it('a region without its dead-letter queue is a finding, and keeps no apply from
   world.aws.parts.queues.delete(FAR_LETTERS);
   expect(await world.apply()).toMatchObject({ state: 'applied' });
   expect(await world.diagnose()).toMatchObject([
-    { code: 'connect.letters-not-set-up', severity: 'degraded', fix: `tally setup --region ${FAR} --apply` },
+    { code: 'connect.set-up-unsafe', severity: 'degraded', fix: `tally setup --region ${FAR} --apply` },
   ]);
 });
 
@@ -70,7 +70,7 @@ describe('a bucket of another account', () => {
     world.aws.parts.topics.set(topicArn, { policy: '{"Statement":[]}', subscriptions: new Map() });
     world.notify([allTo(topicArn)]);
     expect(await world.apply({ source: 'topic', topic_arn: topicArn })).toMatchObject({ state: 'applied' });
-    expect(new Set(world.aws.writes)).toEqual(new Set(['setQueuePolicy', 'subscribe']));
+    expect(new Set(world.aws.writes)).toEqual(new Set(['setQueue', 'subscribe']));
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(topicArn);
     expect(await world.codes({ source: 'topic', topicArn })).toEqual([]);
     await world.remove();

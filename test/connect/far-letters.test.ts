@@ -23,7 +23,7 @@ function createWorld(regions: readonly string[]) {
     queueUrl: 'https://queue',
     allBuckets: async () => world.regions.map((region) => ({ region, source: world.source }) as BucketRecord),
     aws: {
-      queueAt: async () => ({ arn }),
+      queueAt: async (url) => ({ arn, url, attributes: {} }),
       queueTags: async () => {
         if (world.isRefused) throw new Error('refused');
         return world.tags;

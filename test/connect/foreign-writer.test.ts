@@ -22,12 +22,12 @@ const TRAIL = trail.arn;
 /** The document that a write replaces, and the read that must come right before it. */
 const WRITES: Readonly<Record<string, readonly [document: Document, read: string]>> = {
   putNotification: ['notification', 'notificationOf'],
-  setQueuePolicy: ['queue', 'queueOf'],
-  setTopicPolicy: ['topic', 'topicOf'],
+  setQueue: ['queue', 'queueOf'],
+  setTopic: ['topic', 'topicOf'],
   putRule: ['rule', 'ruleOf'],
   putTarget: ['rule', 'ruleOf'],
   removeRule: ['rule', 'ruleOf'],
-  putSelectors: ['trail', 'trailsOf'],
+  putSelectors: ['trail', 'trailOf'],
 };
 
 /** What AWS and the SDK answer to a request. `effect`: it was done, and the answer was lost. */
@@ -129,7 +129,7 @@ function createOthers({ aws, notified }: World, source: Source) {
           const rule = aws.parts.rules.get(ownRule);
           if (rule === undefined || seized !== undefined) return;
           targets = [...targets, id];
-          aws.parts.rules.set(ownRule, { ...rule, targets: [...rule.targets, { id, arn: THEIR_QUEUE }] });
+          aws.parts.rules.set(ownRule, { ...rule, targets: [...rule.targets, { Id: id, Arn: THEIR_QUEUE }] });
           return;
         }
         case 'trail':
@@ -138,7 +138,7 @@ function createOthers({ aws, notified }: World, source: Source) {
           return;
         case 'seize': {
           const tags = { 'tally:registry': 'e'.repeat(32) };
-          const rule = { pattern: '{}', isEnabled: true, targets: [{ id: 'bucket-queue', arn: THEIR_QUEUE }], tags };
+          const rule = { pattern: '{}', isEnabled: true, targets: [{ Id: 'bucket-queue', Arn: THEIR_QUEUE }], tags };
           aws.parts.rules.set(ownRule, rule);
           aws.parts.topics.set(topicArn, { policy: addStatement(undefined, 'seized'), subscriptions: new Map() });
           seized = { rule };
@@ -160,7 +160,7 @@ function createOthers({ aws, notified }: World, source: Source) {
         expect(theirs).toEqual(['seized', ...topicStatements]);
         return;
       }
-      expect(aws.parts.rules.get(ownRule)?.targets.map(({ id }) => id) ?? []).toEqual(expect.arrayContaining(targets));
+      expect(aws.parts.rules.get(ownRule)?.targets.map(({ Id }) => Id) ?? []).toEqual(expect.arrayContaining(targets));
       if (topicStatements.length > 0) expect(sids(aws.parts.topics.get(topicArn)?.policy)).toEqual(expect.arrayContaining(topicStatements));
     },
   };

@@ -49,9 +49,10 @@ describe('the table of permissions', () => {
   });
 
   it('has every call of `tally setup` for who runs it, and no other', () => {
-    // what it shares with connections (topics.ts)
+    // what it shares with connections (queues.ts, topics.ts)
     const attributes = ['GetTopic', 'SetTopic', 'GetSubscription'].map((name) => `sns:${name}Attributes`);
-    const shared = [...attributes, 'sns:ListSubscriptionsByTopic', 'sns:Subscribe'];
+    const ofQueues = actionsIn('src/connect/aws/queues.ts');
+    const shared = [...attributes, ...ofQueues, 'sns:ListSubscriptionsByTopic', 'sns:Subscribe'];
     expect([...new Set([...actionsIn(SETS_UP), ...shared])].toSorted()).toEqual(actionsFor('setup').toSorted());
   });
 

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { advancedSelector, withSelector } from '../../src/connect/trail.rules.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
-import { senders } from '../../src/connect/shared.rules.ts';
+import { sharedParts } from '../../src/connect/shared.rules.ts';
 import {
   ACCOUNT,
   INSTALLATION,
@@ -68,8 +68,10 @@ it('a second installation with the name of the first has a subscription and a st
   const { production, staging, aws } = await startBoth();
   production.populate();
   const owner = { installation: INSTALLATION, registry: STAGING };
-  const Statement = senders(owner, { partition: 'aws', region: REGION, account: ACCOUNT }, STAGING_QUEUE, ['sns.amazonaws.com']);
-  aws.parts.queues.get(STAGING_QUEUE)!.policy = JSON.stringify({ Version: '2012-10-17', Statement });
+  const queues = { bucket: STAGING_QUEUE, letters: LETTERS_ARN };
+  const home = { partition: 'aws', region: REGION, account: ACCOUNT };
+  const made = sharedParts(owner, { queues, home, region: REGION }).find(({ arn }) => arn === STAGING_QUEUE);
+  aws.parts.queues.get(STAGING_QUEUE)!.policy = JSON.stringify(made?.attributes['Policy']);
   const request = { bucket: 'photos', source: 'topic', topic_arn: THEIR_TOPIC } as const;
   await production.agree(request);
   const before = aws.snapshot();
@@ -87,7 +89,7 @@ it('refuses a rule that has no owner at all', async () => {
   aws.parts.rules.set(ruleName('eventbridge'), {
     pattern: '{}',
     isEnabled: true,
-    targets: [{ id: 'bucket-queue', arn: STAGING_QUEUE }],
+    targets: [{ Id: 'bucket-queue', Arn: STAGING_QUEUE }],
     tags: {},
   });
   const before = aws.snapshot();

@@ -37,7 +37,7 @@ async function startChanged(wish: object): Promise<World> {
 const codesOf = async (world: World, provisioning: Provisioning): Promise<readonly string[]> => {
   const record = (await readRecord(world.state, refs.bucket('photos')))!;
   const codes = (await provisioning.diagnose(record)).findings.map(({ code }) => code);
-  return codes.filter((code) => !['connect.trail-unchecked', 'connect.letters-not-set-up'].includes(code));
+  return codes.filter((code) => !['connect.trail-unchecked', 'connect.set-up-unsafe'].includes(code));
 };
 
 describe('after TALLY_QUEUE_URL was changed', () => {

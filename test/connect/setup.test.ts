@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { newOwner, tagsOf } from '../../src/connect/names.rules.ts';
-import { attributeTexts, queueArns, sharedParts, type FoundPart, type SharedPart } from '../../src/connect/shared.rules.ts';
-import { createSetup, nameOf } from '../../src/connect/setup.ts';
+import { attributeTexts, nameOf, queueArns, sharedParts, type FoundPart, type SharedPart } from '../../src/connect/shared.rules.ts';
+import { createSetup } from '../../src/connect/setup.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 
 const home = { partition: 'aws', region: 'eu-central-1', account: '123456789012' };
@@ -192,21 +192,6 @@ describe('the installation', () => {
     const alone = createWorld({ present: urlOf(arn!) });
     await alone.setup.apply({});
     expect([...alone.parts.keys()].slice(0, 2)).toEqual([`queue ${arn!.replace('events', 'events-dead-letters')}`, `queue ${arn}`]);
-  });
-
-  // Bug: other queues that redrive to it were shut out. Fix: what may redrive to a queue already may do so further
-  it.each<readonly [string | undefined, readonly string[] | undefined]>([
-    [undefined, undefined],
-    ['{"redrivePermission":"allowAll"}', undefined],
-    ['{"redrivePermission":"byQueue","sourceQueueArns":["theirs"]}', ['theirs', bucket.arn]],
-  ])('shuts no other queue out of a dead-letter queue that exists: %s', async (RedriveAllowPolicy, sourceQueueArns) => {
-    const { setup, parts } = createWorld();
-    const present = RedriveAllowPolicy === undefined ? {} : { RedriveAllowPolicy };
-    parts.set(nameOf(letters), { url: urlOf(letters.arn), attributes: present, tags: {} });
-    await setup.apply(tally);
-    const { RedriveAllowPolicy: after } = parts.get(nameOf(letters))!.attributes;
-    const added = JSON.stringify({ redrivePermission: 'byQueue', sourceQueueArns });
-    expect(after).toBe(sourceQueueArns === undefined ? RedriveAllowPolicy : added);
   });
 
   it('with the name of another one is refused before anything is made, and nothing of the other is touched', async () => {

@@ -6,9 +6,9 @@ import { transformer } from '../../src/connect/sources/routed.ts';
 import { specifiedTransformer } from '../support/audit-trail.ts';
 
 /** What EventBridge makes of an event: values in quotes, and an empty string where there is none. */
-function transformed({ paths, template }: InputTransformer, event: object): string {
-  return template.replaceAll(/<(\w+)>/g, (_, name: string) => {
-    const path = paths[name]!.split('.').slice(1);
+function transformed({ InputPathsMap = {}, InputTemplate = '' }: InputTransformer, event: object): string {
+  return InputTemplate.replaceAll(/<(\w+)>/g, (_, name: string) => {
+    const path = InputPathsMap[name]!.split('.').slice(1);
     const value = path.reduce<unknown>(
       (at, field) => (typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[field] : undefined),
       event,
@@ -33,9 +33,10 @@ describe.each([
   ['the smallest', specifiedTransformer],
 ])('%s input transformer', (_, each) => {
   it('uses every path once or more, and names no other', () => {
-    const used = [...each.template.matchAll(/<(\w+)>/g)].map(([, name]) => name);
-    expect(new Set(used)).toEqual(new Set(Object.keys(each.paths)));
-    expect(each.template).not.toMatch(/"<|>"/);
+    const { InputPathsMap = {}, InputTemplate = '' } = each;
+    const used = [...InputTemplate.matchAll(/<(\w+)>/g)].map(([, name]) => name);
+    expect(new Set(used)).toEqual(new Set(Object.keys(InputPathsMap)));
+    expect(InputTemplate).not.toMatch(/"<|>"/);
   });
 
   it('makes records that are understood', () => {

@@ -12,7 +12,6 @@ import { createFakeTelemetry } from '../support/fakes/ports.ts';
 import { startWorld } from './world.ts';
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 async function startWatched() {
   const world = await startWorld();
@@ -77,18 +76,15 @@ describe('the watch of the connections', () => {
     expect(world.telemetry.logged("the earlier source's parts could not be removed")).toMatchObject([
       { bucket: 'photos', reason: 'not permitted' },
     ]);
-    // the doctor names what is missing, and the next check stores it
-    const left = { code: 'connect.denied', what: 'what photos had in AWS before its change is still there: not permitted' };
+    const left = { code: 'connect.earlier-left', what: 'what photos had in AWS before its change is still there' };
     expect(await world.diagnose({ source: 'eventbridge' })).toMatchObject([{ ...left, severity: 'degraded' }]);
-    await world.clock.advance(HOUR_MS);
-    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'degraded', findings: [left] });
     world.aws.before = () => undefined;
     await world.clock.advance(HOUR_MS);
     await world.watch();
     expect(entries()).toBe(0);
     expect(await world.codes({ source: 'eventbridge' })).toEqual([]);
-    expect(await world.connection()).not.toHaveProperty('earlierDenied');
+    expect(await world.check()).toMatchObject({ state: 'ok' });
   });
 
   it('leaves what it may not take away of an earlier source to whoever may connect, with the same command again', async () => {
@@ -192,19 +188,5 @@ describe('the watch of the connections', () => {
     expect(await world.checkConnection(record!)).toMatchObject([{ code: 'connect.clock-skew' }]);
     const said = world.telemetry.recorded('warnOnce').find(([message]) => message === "S3's clock and this machine's clock differ");
     expect(said).toMatchObject([expect.any(String), 'connect.clock-skew', { code: 'connect.clock-skew' }, HOUR_MS]);
-  });
-
-  it('finds that a pause has lasted for more than a day', async () => {
-    const world = await startWatched();
-    await world.apply();
-    await world.pause();
-    const severity = async () => {
-      const record = await readRecord(world.state, refs.bucket('photos'));
-      return (await world.provisioning.diagnose(record!)).findings.map((finding) => [finding.code, finding.severity]);
-    };
-    await world.clock.advance(DAY_MS);
-    expect(await severity()).toEqual([['connect.paused', 'degraded']]);
-    await world.clock.advance(1);
-    expect(await severity()).toEqual([['connect.paused', 'broken']]);
   });
 });

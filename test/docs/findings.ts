@@ -6,8 +6,8 @@ import { ROOT, textOf } from './pages.ts';
 
 const meanings: Readonly<Record<string, string>> = {
   'connect.clock-skew': "This process's clock and AWS's clock differ. Gaps wait until they agree: fix the clock that is wrong.",
-  'connect.letters-not-set-up':
-    "The dead-letter queue for undeliverable messages in the bucket's region is missing or was changed. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region.",
+  'connect.earlier-left':
+    'What the bucket had in AWS before its source changed could not be removed, usually because the watch may not. `tally bucket add NAME` by a process that may connect removes it.',
   'connect.not-enriched':
     "S3 refuses an object's HEAD or tags, so documents lack what the bucket's enrichment asks for. Once S3 answers, a re-index fills it in.",
   'connect.not-made':
@@ -17,21 +17,20 @@ const meanings: Readonly<Record<string, string>> = {
   'connect.policy-unreadable': "Tally can't read a policy. It doesn't write one either, because that could replace unknown statements.",
   'connect.probe-lost':
     'A message that Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or a KMS key policy, blocks it.',
-  'connect.queue-retention': 'The bucket queue keeps messages for too short a time, so an outage would lose events.',
-  'connect.redrive': "The bucket queue has no dead-letter queue, or names one that doesn't exist.",
   'connect.rule-foreign':
     "Another installation created the rule that has this installation's name. Two installations share a name: set one of them up again with a different `TALLY_INSTALLATION`.",
-  'connect.rules-near-limit': 'The event bus has almost as many rules as AWS permits. AWS raises this quota on request.',
+  'connect.set-up-unsafe':
+    "Something that all buckets share differs from what `tally setup` creates, so events that can't be delivered, or that wait for days, would be lost: a dead-letter queue is missing, or the bucket queue keeps messages for less than four days. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region.",
   'connect.subscription':
     "Someone else gave the bucket queue's subscription to the topic of `--topic` a filter or raw delivery, so not every event arrives. The printed command undoes it.",
   'connect.topic-missing': "The topic that `--topic` names doesn't exist. Create it: Tally doesn't.",
-  'connect.trail-missing': "The trail in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` doesn't exist.",
+  'connect.trail-missing': "The trail in `TALLY_TRAIL_ARN` doesn't exist.",
   'connect.trail-own-bucket': 'The trail writes its log files to this bucket, so it would endlessly record its own deliveries.',
   'connect.trail-selector':
-    "No selector that Tally can read records the bucket's data events, and Tally writes only to selectors that it can read, of the trail in `TALLY_TRAIL_ARN`. Add the printed selector to the existing ones.",
+    'Tally writes only to selectors that it can read, and those of the trail in `TALLY_TRAIL_ARN` have another form. Add the printed selector to the existing ones.',
   'connect.trail-stopped': 'The trail is stopped, so the rule matches nothing.',
   'connect.trail-unchecked':
-    "No setting names a trail. Name one in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET`, or add the printed selector to a trail's existing ones.",
+    "The trail isn't one that Tally may change, so Tally doesn't read it. Add the printed selector to its existing ones, or name it in `TALLY_TRAIL_ARN`.",
   'connect.unproven':
     'No event has arrived through the connection since its last change; or, if a person decides what is sent, none for a created or none for a deleted object. Upload an object and delete it.',
 };

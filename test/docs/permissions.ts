@@ -63,7 +63,7 @@ function examplePolicy(): Policy {
     bucket: 'photos',
     installation: '*',
     keyArn: `arn:aws:kms:${PLACE.region}:${PLACE.account}:key/*`,
-    readsTrails: true,
+    trailArn: `arn:aws:cloudtrail:*:${PLACE.account}:trail/*`,
   }) as Policy;
   return { ...policy, Statement: policy.Statement.map(asExample) };
 }
@@ -97,9 +97,7 @@ const RESOURCES: Readonly<Record<Resource, string>> = {
   bucket: 'each bucket',
   objects: "each bucket's objects",
   rules: 'the rules that Tally creates',
-  'all-rules': 'all rules',
   'all-trails': 'all trails',
-  trails: 'the trail',
-  'own-trail': 'the trail in `TALLY_TRAIL_ARN`',
+  trail: 'the trail in `TALLY_TRAIL_ARN`',
   key: "the queues' key",
 };

@@ -149,9 +149,9 @@ if (isLong) {
           if (source === 'routed') await tellTrail(aws, [{ eventName, bucket, key, timeMs: Date.now() }]);
         };
         if (isByHand) {
-          expect(findings.map(({ code }) => code)).toEqual(['connect.trail-selector']);
+          expect(findings.map(({ code }) => code)).toEqual(['connect.trail-unchecked']);
           // as its owner adds what the plan prints
-          await trail.select(JSON.parse(/\[.*\]$/.exec(findings[0]?.fix ?? '')?.[0] ?? '') as AdvancedEventSelector[]);
+          await trail.select(JSON.parse(/ shows: (.*), or, if /.exec(findings[0]?.fix ?? '')?.[1] ?? '') as AdvancedEventSelector[]);
           const eventName = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
           const detail = { eventSource: ['s3.amazonaws.com'], eventName, requestParameters: { bucketName: [bucket] } };
           const pattern = { source: ['aws.s3'], 'detail-type': ['AWS API Call via CloudTrail'], detail };

@@ -37,18 +37,10 @@ export function routingPattern(bucket: string): object {
   };
 }
 
-/** An input transformer as `TestAws.createRule` takes it. */
-interface Transformer {
-  readonly paths: Record<string, string>;
-  readonly template: string;
-}
-
-const { InputPathsMap, InputTemplate } = z
+/** The input transformer that users are given: docs/guides/connect.md has it. */
+export const documentedTransformer = z
   .object({ InputPathsMap: z.record(z.string(), z.string()), InputTemplate: z.string() })
   .parse(JSON.parse(fencesOf(textOf('docs/guides/connect.md')).find(({ language }) => language === 'json')?.text ?? ''));
-
-/** The input transformer that users are given: docs/guides/connect.md has it. */
-export const documentedTransformer: Transformer = { paths: InputPathsMap, template: InputTemplate };
 
 /** Tells EventBridge of the calls. It takes ten events a request. */
 export async function tellTrail(aws: TestAws, calls: readonly Call[]): Promise<void> {
@@ -85,7 +77,7 @@ export function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, 
 
 /** The least that is understood, with the names of the specification. */
 export const specifiedTransformer: InputTransformer = {
-  paths: {
+  InputPathsMap: {
     cloudRegion: '$.detail.awsRegion',
     bucketName: '$.detail.requestParameters.bucketName',
     eventName: '$.detail.eventName',
@@ -94,6 +86,6 @@ export const specifiedTransformer: InputTransformer = {
     key: '$.detail.requestParameters.key',
     versionId: '$.detail.responseElements.x-amz-version-id',
   },
-  template:
+  InputTemplate:
     '{"Records":[{"cloudRegion":<cloudRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"storage":{"bucket":{"name":<bucketName>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
 };

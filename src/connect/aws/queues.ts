@@ -1,5 +1,4 @@
-/** Reads and writes the policies of queues. */
-import { defined } from '../../base/defined.ts';
+/** Reads queues and sets their attributes. */
 import {
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
@@ -7,11 +6,9 @@ import {
   SetQueueAttributesCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
-import { jsonOf } from '../../base/json.ts';
 import { parseArn, type Arn, type Tags } from '../names.rules.ts';
-import type { ObservedQueue } from '../parts.rules.ts';
+import type { Attributes, ObservedQueue } from '../parts.rules.ts';
 import { queueMissing } from '../shared.rules.ts';
 import { regionInQueueUrl } from '../../aws/queue-address.ts';
 import { ask, isMissing, orAbsent, type At, type ClientsFor } from './refusals.ts';
@@ -33,13 +30,6 @@ interface Dependencies extends ClientsFor<SQSClient, QueuePlace> {
   readonly region: string;
 }
 
-const countSchema = z.coerce.number().int().min(0).optional().catch(undefined);
-const numbersSchema = z.object({
-  MessageRetentionPeriod: countSchema,
-  ApproximateNumberOfMessages: countSchema,
-});
-const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
-
 export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueueUrl, region: defaultRegion }: Dependencies) {
   /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
   const urls = new Map<string, string>();
@@ -59,9 +49,9 @@ export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueue
     const known = urls.get(queueArn);
     if (known !== undefined) return known;
     const arn = queueIn(queueArn);
-    if (bucketQueueUrl === undefined) throw new FaultError('connect.unavailable', `${queueArn}: no bucket queue is set`);
     // the URL of the bucket queue is known: the daemon need not be permitted to look for it
-    if (bucketQueueUrl.endsWith(`/${arn.account}/${arn.resource}`) && regionOf(bucketQueueUrl) === arn.region) return bucketQueueUrl;
+    const isBucketQueue = bucketQueueUrl?.endsWith(`/${arn.account}/${arn.resource}`) === true && regionOf(bucketQueueUrl) === arn.region;
+    if (isBucketQueue) return bucketQueueUrl;
     const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
     const client = clientFor(serviceAt(arn));
     const { QueueUrl } = await ask('sqs:GetQueueUrl', queueArn, (options) => client.send(command, options), signal);
@@ -72,23 +62,18 @@ export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueue
 
   /** The error of a queue that does not exist is AWS's. */
   async function readQueue(queue: KnownQueue, signal?: AbortSignal): Promise<ObservedQueue> {
-    const { url: queueUrl } = queue;
-    const command = new GetQueueAttributesCommand({
-      QueueUrl: queueUrl,
-      AttributeNames: ['QueueArn', 'Policy', 'RedrivePolicy', 'MessageRetentionPeriod', 'ApproximateNumberOfMessages'],
-    });
-    const client = clientFor(queue);
-    const { Attributes = {} } = await ask('sqs:GetQueueAttributes', queueUrl, (options) => client.send(command, options), signal);
-    const { QueueArn, Policy, RedrivePolicy } = Attributes;
-    if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
-    const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
-    urls.set(QueueArn, queueUrl);
-    return {
-      arn: QueueArn,
-      ...(Policy !== undefined && { policy: Policy }),
-      ...(redrive.success && { deadLetterArn: redrive.data.deadLetterTargetArn }),
-      ...numbersOf(Attributes),
-    };
+    const { url } = queue;
+    const command = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['All'] });
+    const { Attributes: attributes = {} } = await ask(
+      'sqs:GetQueueAttributes',
+      url,
+      (options) => clientFor(queue).send(command, options),
+      signal,
+    );
+    const { QueueArn: arn } = attributes;
+    if (arn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${url}: the answer has no QueueArn`);
+    urls.set(arn, url);
+    return { arn, url, attributes };
   }
 
   return {
@@ -115,10 +100,10 @@ export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueue
       return observed;
     },
     /** An empty policy removes it. */
-    async setQueuePolicy(queueArn: string, policy: string, signal?: AbortSignal): Promise<void> {
+    async setQueue(queueArn: string, attributes: Attributes, signal?: AbortSignal): Promise<void> {
       const what = `SetQueueAttributes ${queueArn}`;
       const queue = await found(what, queueArn, reach(queueArn, signal));
-      const command = new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy: policy } });
+      const command = new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: attributes });
       const sent = ask('sqs:SetQueueAttributes', queueArn, (options) => writerFor(queue).send(command, options), signal);
       await found(what, queue.url, sent);
     },
@@ -129,12 +114,6 @@ function queueIn(queueArn: string): Arn {
   const arn = parseArn(queueArn);
   if (arn === undefined) throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
   return arn;
-}
-
-/** How long a queue keeps its messages and how many it holds, as far as the server says it. */
-function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'messages'> {
-  const { MessageRetentionPeriod: retentionS, ApproximateNumberOfMessages: messages } = numbersSchema.parse(attributes);
-  return defined({ retentionS, messages });
 }
 
 /** A queue of the settings, by its URL or ARN, that does not exist is an error. */

@@ -39,31 +39,26 @@ export function createTrailProvision({ clientFor, writerFor }: ClientsFor<Promis
   }
 
   return {
-    /** The trails that apply to the region and have this ARN, or this bucket of logs. */
-    async trailsOf(
-      at: At,
-      which: { readonly arn: string } | { readonly logBucket: string },
-      signal?: AbortSignal,
-    ): Promise<readonly ObservedTrail[]> {
+    /** The trail with this ARN. */
+    async trailOf(trailArn: string, signal?: AbortSignal): Promise<ObservedTrail | 'absent'> {
+      const client = await clientFor(placeOf(trailArn));
       // trails of an organisation are listed in the accounts of its members as well
-      const region = ('arn' in which ? parseArn(which.arn)?.region : undefined) ?? at.region;
-      const client = await clientFor({ region });
       const describe = new DescribeTrailsCommand({ includeShadowTrails: true });
       const { trailList = [] } = await ask('cloudtrail:DescribeTrails', '', (options) => client.send(describe, options), signal);
-      const wanted = trailList.filter(({ TrailARN, S3BucketName }) =>
-        'arn' in which ? TrailARN === which.arn : S3BucketName === which.logBucket,
-      );
-      const observed: ObservedTrail[] = [];
-      for (const trail of wanted) observed.push(await observe(trail, signal));
-      return observed;
+      const found = trailList.find(({ TrailARN }) => TrailARN === trailArn);
+      return found === undefined ? 'absent' : observe(found, signal);
     },
     /** Replaces all selectors of the trail, in its home region. */
     async putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void> {
-      const at = parseArn(trailArn);
-      if (at === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
-      const client = await writerFor(at);
+      const client = await writerFor(placeOf(trailArn));
       const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
       await ask('cloudtrail:PutEventSelectors', trailArn, (options) => client.send(command, options), signal);
     },
   };
+}
+
+function placeOf(trailArn: string): At {
+  const at = parseArn(trailArn);
+  if (at === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
+  return at;
 }

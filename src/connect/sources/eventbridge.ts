@@ -2,14 +2,14 @@
  * The source `eventbridge`: the switch in the bucket's notification configuration (notification.ts), and the bucket's rule, which the
  * source `routed` has too.
  */
-import { defined, omit } from '../../base/defined.ts';
+import { omit } from '../../base/defined.ts';
 import { jsonOf } from '../../base/json.ts';
 import { canonicalJson } from '../canonical.rules.ts';
 import type { ConnectionSpec } from '../connection.rules.ts';
-import { blocking, note, type Finding } from '../finding.rules.ts';
+import { blocking } from '../finding.rules.ts';
 import { isOwn, ownerText, ruleArnOf, ruleNameOf, tagsOf, topicArnOf } from '../names.rules.ts';
-import type { ObservedRule, ObservedTarget, Rule, Target } from '../parts.rules.ts';
-import type { Change, Kept, Touched } from '../plan.rules.ts';
+import type { ObservedRule, Rule, Target } from '../parts.rules.ts';
+import type { Change, Kept } from '../plan.rules.ts';
 import { existing, isFar, nearLetters, queuesOf, through, type Check, type Desired, type Look } from './look.ts';
 
 const DETAIL_TYPES = [
@@ -26,8 +26,8 @@ export function desiredEventBridge(spec: ConnectionSpec): Desired {
   const tagTypes = spec.enrich === 'tags' ? ['Object Tags Added', 'Object Tags Deleted'] : [];
   const pattern = { source: ['aws.s3'], 'detail-type': [...DETAIL_TYPES, ...tagTypes], detail: { bucket: { name: [spec.bucket] } } };
   const target: Target = isFar(spec)
-    ? { id: 'routed-topic', arn: topicArnOf(spec.installation, spec, 'routed') }
-    : { id: 'bucket-queue', arn: spec.queueArn };
+    ? { Id: 'routed-topic', Arn: topicArnOf(spec.installation, spec, 'routed') }
+    : { Id: 'bucket-queue', Arn: spec.queueArn };
   const way = isFar(spec) ? through(spec, 'routed') : { queues: queuesOf(spec) };
   return { ...way, eventBridge: true, rule: ruleOf(spec, pattern, target) };
 }
@@ -35,19 +35,19 @@ export function desiredEventBridge(spec: ConnectionSpec): Desired {
 /** The bucket's rule of its source. */
 export function ruleOf(spec: ConnectionSpec, pattern: object, target: Target): Rule {
   const name = ruleNameOf(spec.installation, spec.bucket, spec.source);
-  return { name, arn: ruleArnOf(spec, name), pattern, target: { ...target, ...defined({ deadLetterArn: nearLetters(spec) }) } };
+  return { name, arn: ruleArnOf(spec, name), pattern, target: withLetters(target, nearLetters(spec)) };
 }
 
 /** The rule with its target, which is written only where it differs. */
 export function ruleChanges(look: Look): readonly Change[] {
-  const { spec, desired, observed } = look;
+  const { desired, observed } = look;
   const { rule } = desired;
   const present = existing(observed.rule);
   if (rule === undefined || isRuleForeign(look)) return [];
   const target = present && targetIn(rule, present);
   const differs = { rule: !isRuleRight(rule, present), target: !isTargetRight(rule.target, target) };
   if (!differs.rule && !differs.target) return [];
-  const wanted = withLetters(rule, target);
+  const wanted = { ...rule, target: withPresentLetters(rule.target, target) };
   return [
     {
       part: 'rule',
@@ -55,14 +55,14 @@ export function ruleChanges(look: Look): readonly Change[] {
       name: rule.arn,
       before: present && documentOf(present, target),
       after: { EventPattern: rule.pattern, State: 'ENABLED', Target: wanted.target },
-      touches: spec.topicArn === undefined ? [] : readersOf(look, spec.topicArn),
-      isOfLetters: !differs.rule && isTargetRight(omit(rule.target, 'deadLetterArn'), target),
+      touches: [],
+      isOfLetters: !differs.rule && isTargetRight(omit(rule.target, 'DeadLetterConfig'), target),
       make: (signal) => makeRule(look, { wanted, present, differs }, signal),
     },
   ];
 }
 
-function documentOf({ pattern, isEnabled }: ObservedRule, target: ObservedTarget | undefined): object {
+function documentOf({ pattern, isEnabled }: ObservedRule, target: Target | undefined): object {
   return { EventPattern: pattern, State: isEnabled ? 'ENABLED' : 'DISABLED', Target: target };
 }
 
@@ -93,34 +93,22 @@ function samePattern(rule: Rule, pattern: string | undefined): boolean {
   return pattern !== undefined && canonicalJson(jsonOf(pattern)) === canonicalJson(rule.pattern);
 }
 
-function targetIn(rule: Rule, { targets }: ObservedRule): ObservedTarget | undefined {
-  return targets.find(({ id }) => id === rule.target.id);
+function targetIn(rule: Rule, { targets }: ObservedRule): Target | undefined {
+  return targets.find(({ Id }) => Id === rule.target.Id);
 }
 
-/** Whether the target is the rule's, without a role, and gets the event itself or what the transformer makes of it. Where no dead-letter queue is known, any one is right, and must stay. */
-function isTargetRight(wanted: Target, present: ObservedTarget | undefined): boolean {
-  if (present === undefined) return false;
-  const { arn, roleArn, deadLetterArn, transformer, hasOtherInput } = present;
-  const hasLetters = wanted.deadLetterArn === undefined || deadLetterArn === wanted.deadLetterArn;
-  const isInputRight = hasOtherInput === undefined && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
-  return arn === wanted.arn && hasLetters && roleArn === undefined && isInputRight;
+/** Whether the target is the rule's, with nothing else that says what it gets or who sends it. */
+function isTargetRight(wanted: Target, present: Target | undefined): boolean {
+  return canonicalJson(present) === canonicalJson(withPresentLetters(wanted, present));
 }
 
-/** The rule with the dead-letter queue that its target has, where none is known: a write replaces a target as a whole. */
-function withLetters(rule: Rule, present: ObservedTarget | undefined): Rule {
-  const deadLetterArn = rule.target.deadLetterArn ?? present?.deadLetterArn;
-  return deadLetterArn === undefined ? rule : { ...rule, target: { ...rule.target, deadLetterArn } };
+/** The target with the dead-letter queue that it has, where none is known: any one is right, and a write replaces a target as a whole. */
+function withPresentLetters(wanted: Target, present: Target | undefined): Target {
+  return wanted.DeadLetterConfig === undefined ? withLetters(wanted, present?.DeadLetterConfig?.Arn) : wanted;
 }
 
-/** Who else reads the topic that was named: all subscribers get what the rule sends. */
-function readersOf({ spec, observed: { topic, notification } }: Look, arn: string): readonly Touched[] {
-  const subscriptions = existing(topic)?.otherSubscriptions ?? 0;
-  const entries = notification.ok ? notification.configuration.entries.filter((entry) => entry.arn === arn) : [];
-  const after = `the records of the rule of ${spec.bucket}`;
-  return [
-    ...(subscriptions === 0 ? [] : [{ kind: 'readers', arn, before: { subscriptions }, after } as const]),
-    ...entries.map(({ id }) => ({ kind: 'readers', arn, before: { notification: id }, after }) as const),
-  ];
+function withLetters(target: Target, Arn: string | undefined): Target {
+  return Arn === undefined ? target : { ...target, DeadLetterConfig: { Arn } };
 }
 
 /** The bucket's rule goes; what is another one's or was changed by others stays. */
@@ -128,10 +116,10 @@ export function ruleRemoval({ spec, desired: { rule }, observed, tools: { aws } 
   const present = existing(observed.rule);
   if (rule === undefined || present === undefined) return undefined;
   if (!isOwn(present.tags, spec)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
-  const targets = present.targets.filter((target) => target.id !== rule.target.id || !isTargetRight(rule.target, target));
+  const targets = present.targets.filter((target) => target.Id !== rule.target.Id || !isTargetRight(rule.target, target));
   // a rule without targets was left behind by a removal that was interrupted
   if (targets.length > 0)
-    return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not create` };
+    return { name: rule.name, reason: `it has the target ${targets.map(({ Id }) => Id).join(', ')}, which Tally did not create` };
   if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'someone else changed its pattern' };
   return {
     part: 'rule',
@@ -167,21 +155,3 @@ export const ruleForeign: Check = (look) => {
     `aws events list-tags-for-resource --region ${look.spec.region} --resource-arn ${rule.arn}`,
   );
 };
-
-/** AWS's quota, which it raises on request. */
-const RULES_MAX = 300;
-/** From here on a plan says so. */
-const RULES_NEAR = 280;
-
-/** What a plan says of a bus that is to get one more rule. */
-export function busNote({ bucket, region }: ConnectionSpec, count: number): readonly Finding[] {
-  if (count < RULES_NEAR) return [];
-  return [
-    note(
-      'connect.rules-near-limit',
-      `the default event bus in ${region} has ${count} rules, and ${bucket} needs one more`,
-      `a bus can have ${RULES_MAX} rules unless AWS has raised the quota`,
-      `aws service-quotas get-service-quota --region ${region} --service-code events --quota-code L-244521F2`,
-    ),
-  ];
-}

@@ -23,8 +23,8 @@ export interface Desired {
   /** Whether the bucket must send its events to EventBridge. */
   readonly eventBridge?: boolean;
   readonly rule?: Rule;
-  /** A trail must record the data events of the bucket: that of this ARN or with these logs, as far as the settings name one. */
-  readonly trail?: { readonly arn?: string; readonly logBucket?: string };
+  /** The trail that must record the data events of the bucket, if it is one that Tally may write to. */
+  readonly trailArn?: string;
 }
 
 export interface Tools {

@@ -5,7 +5,7 @@
 import type { BucketSource } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
 import { FaultError } from '../../base/fault.ts';
-import { canonicalJson, fingerprintOf } from '../canonical.rules.ts';
+import { fingerprintOf } from '../canonical.rules.ts';
 import type { ConnectionSpec } from '../connection.rules.ts';
 import { parseArn } from '../names.rules.ts';
 import { canonicalEntry, foreignEntries, parseNotification } from '../notification.rules.ts';
@@ -22,8 +22,8 @@ import {
   notificationOverlap,
   notificationRemoval,
 } from './notification.ts';
-import { desiredRouted, readTrails, theirSelectors, trailChanges, trailCheck, trailRemoval } from './routed.ts';
-import { queueFindings, sharedFindings } from './shared.ts';
+import { desiredRouted, theirSelectors, trailChanges, trailCheck, trailRemoval } from './routed.ts';
+import { sharedFindings } from './shared.ts';
 import { desiredWebhook } from './webhook.ts';
 import { desiredTopic, namedTopicMissing, policyUnreadable, sidsOf, subscriptionAltered, topicChanges, topicRemovals } from './topic.ts';
 
@@ -35,13 +35,14 @@ const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>>
   webhook: desiredWebhook,
 };
 
-/** What the bucket must have. Of what a person wired it is the way from a topic that was named, and a supplied trail is read. */
+const NOTHING: Desired = { queues: [] };
+
+/** What the bucket must have. Of what a person wired it is the way from a topic that was named. */
 export function desired(spec: ConnectionSpec): Desired {
   const whole = sources[spec.source](spec);
   if (spec.byHand !== true) return whole;
   const { subscription, queues } = whole;
-  const trail = spec.trailBucket === undefined ? {} : defined({ trail: whole.trail });
-  return spec.topicArn === undefined ? { queues: [], ...trail } : { ...defined({ subscription }), queues, ...trail };
+  return spec.topicArn === undefined ? NOTHING : { ...defined({ subscription }), queues };
 }
 
 interface ReadOptions {
@@ -64,14 +65,12 @@ export function createLookAt(tools: Tools): LookAt {
     // what a person has wired works without it
     const xml = await (mayBeGone ? unlessGone(reading) : spec.byHand === true ? reading.catch(() => '') : reading);
     const { subscription } = wanted;
-    const found = subscription && (await aws.topicOf(subscription.topicArn, subscription.queueArn, signal));
+    const topic = subscription && (await aws.topicOf(subscription.topicArn, subscription.queueArn, signal));
     const rule = wanted.rule && (await aws.ruleOf(spec, wanted.rule.name, signal));
     const observed: Observed = {
       notification: { ...parseNotification(xml), xml },
       queues: await readQueues(spec, wanted, mayBeGone, signal),
-      ...(found === 'absent' ? { topic: found, subscription: found } : found),
-      ...defined({ rule }),
-      ...defined({ trails: wanted.trail && (await readTrails(aws, spec, wanted.trail, signal)) }),
+      ...defined({ topic, rule, trail: wanted.trailArn === undefined ? undefined : await aws.trailOf(wanted.trailArn, signal) }),
     };
     return { spec, desired: wanted, observed, tools };
   };
@@ -115,13 +114,11 @@ export function diff(look: Look): Plan {
   return {
     spec: look.spec,
     changes,
-    findings: [...sharedFindings(look), ...findings, ...queueFindings(look)],
+    findings: [...sharedFindings(look), ...findings],
     foreign: changes.flatMap(({ touches }) => touches),
     token: tokenOf(look),
   };
 }
-
-const NOTHING: Desired = { queues: [] };
 
 /**
  * What a removal takes away, in its order: the notification or the rule first, so that nothing new is sent. What all buckets share
@@ -134,7 +131,7 @@ export function removal(look: Look, remains: Remains): { readonly changes: reado
     isStill(({ entry }) => entry?.id) ? undefined : notificationRemoval(look),
     isStill(({ rule }) => rule?.arn) ? undefined : ruleRemoval(look),
     still.eventBridge === true ? undefined : keptSwitch(look),
-    isStill(({ trail }) => trail && canonicalJson(trail)) ? undefined : trailRemoval(look, remains),
+    isStill(({ trailArn }) => trailArn) ? undefined : trailRemoval(look, remains),
     ...topicRemovals(look, remains),
   ];
   return {
@@ -159,8 +156,8 @@ function tokenOf(look: Look): string {
     // the source eventbridge switches it on
     eventBridge: notification.ok && spec.source !== 'eventbridge' && notification.configuration.eventBridge,
     selectors: theirSelectors(look),
-    statements: queues.map(({ arn, policy }) => [arn, statementsIn(policy)]),
-    topic: isNamed ? { otherSubscriptions: topic.otherSubscriptions, statements: statementsIn(topic.policy) } : undefined,
+    statements: queues.map(({ arn, attributes }) => [arn, statementsIn(attributes['Policy'])]),
+    topic: isNamed ? statementsIn(topic.attributes['Policy']) : undefined,
   };
   return fingerprintOf({ spec, theirs }).slice(0, TOKEN_LENGTH);
 }

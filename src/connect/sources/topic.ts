@@ -3,13 +3,11 @@
  * that let what is published reach the queue. A policy is one document, of which what others have stays.
  */
 import { shellWord } from '../../base/commands.ts';
-import { jsonOf } from '../../base/json.ts';
 import { omit } from '../../base/defined.ts';
-import { canonicalJson } from '../canonical.rules.ts';
 import { subscriptionName, type ConnectionSpec } from '../connection.rules.ts';
 import { blocking, unchecked } from '../finding.rules.ts';
 import { markOf, otherInstallationOf, parseArn, snsPrincipals, type Owner } from '../names.rules.ts';
-import type { ObservedSubscription, Subscription } from '../parts.rules.ts';
+import type { Attributes, Subscription } from '../parts.rules.ts';
 import type { Change, Kept } from '../plan.rules.ts';
 import {
   canonicalStatement,
@@ -23,7 +21,7 @@ import {
   type Policy,
   type Statement,
 } from '../policy.rules.ts';
-import { senderStatement } from '../shared.rules.ts';
+import { confirmed, differencesOf, PASSES_ALL, senderStatement } from '../shared.rules.ts';
 import { changedMeanwhile } from './write-notification.ts';
 import { existing, queueIn, subscribed, type Check, type Desired, type Look, type Remains } from './look.ts';
 
@@ -67,18 +65,18 @@ export function topicChanges(look: Look): readonly Change[] {
 }
 
 /** The policy of a queue as it is; undefined if it cannot be read, and then nothing writes it. */
-export function queuePolicy({ observed }: Look, arn: string): Policy | undefined {
-  return parsePolicy(queueIn(observed, arn)?.policy);
+function queuePolicy({ observed }: Look, arn: string): Policy | undefined {
+  return parsePolicy(queueIn(observed, arn)?.attributes['Policy']);
 }
 
 /** The policy of the topic as it is, and as it must be; undefined if there is no such topic, or its policy cannot be read. */
-export function topicPolicies({ spec, desired: { topic }, observed }: Look): Policies | undefined {
+function topicPolicies({ spec, desired: { topic }, observed }: Look): Policies | undefined {
   const present = existing(observed.topic);
-  const before = present === undefined ? undefined : parsePolicy(present.policy);
+  const before = present === undefined ? undefined : parsePolicy(present.attributes['Policy']);
   if (topic === undefined || before === undefined) return undefined;
   // an operator's statement that says the same is enough; another registry's goes with its last bucket
   const theirs = before.Statement.filter(({ Sid = '' }) => Sid !== markOf(spec) && otherInstallationOf(Sid, spec) === undefined);
-  const isSaid = spec.topicArn !== undefined && theirs.some((each) => withoutSid(each) === withoutSid(topic.statement));
+  const isSaid = theirs.some((each) => withoutSid(each) === withoutSid(topic.statement));
   return { before, after: isSaid ? before : withStatements(before, [topic.statement]) };
 }
 
@@ -109,14 +107,14 @@ function policyChange(look: Look, arn: string, { before, after }: Policies, isRe
       async make(signal) {
         const readAgain = async (): Promise<Policy | undefined> => {
           const found = isQueue ? await tools.aws.queueOf(arn, signal) : await tools.aws.topicOf(arn, spec.queueArn, signal);
-          return found === 'absent' ? parsePolicy(undefined) : parsePolicy('topic' in found ? found.topic.policy : found.policy);
+          return parsePolicy(existing(found)?.attributes['Policy']);
         };
         const current = await readAgain();
         if (current === undefined || !sameStatements(current.Statement, before.Statement)) return;
         // SQS removes a policy that is empty
         const text = after.Statement.length === 0 ? '' : JSON.stringify(after);
-        if (isQueue) await tools.aws.setQueuePolicy(arn, text, signal);
-        else await tools.aws.setTopicPolicy(arn, text, signal);
+        if (isQueue) await tools.aws.setQueue(arn, { Policy: text }, signal);
+        else await tools.aws.setTopic(arn, { Policy: text }, signal);
         refuseChanged(spec, arn, before, await readAgain());
       },
     },
@@ -129,34 +127,26 @@ function refuseChanged(spec: ConnectionSpec, arn: string, before: Policy, now: P
   const wanted = foreignStatements(before, sids);
   const theirs = now === undefined ? wanted : foreignStatements(now, sids);
   if (sameStatements(theirs, wanted)) return;
-  throw changedMeanwhile({
-    bucket: spec.bucket,
-    what: `the policy of ${arn}`,
-    before: wanted,
-    now: theirs,
-    same: canonicalStatement,
-    name: ({ Sid }) => `the statement ${Sid ?? 'without a Sid'}`,
-  });
-}
-
-/** The attributes by which a subscription does not pass on every message in SNS's form, as they must be. */
-export function wrongAttributes({ filterPolicy, isRaw }: ObservedSubscription): readonly (readonly [name: string, wanted: string])[] {
-  const isFiltered = filterPolicy !== undefined && canonicalJson(jsonOf(filterPolicy)) !== '{}';
-  return [...(isFiltered ? [['FilterPolicy', '{}'] as const] : []), ...(isRaw ? [['RawMessageDelivery', 'false'] as const] : [])];
+  throw changedMeanwhile(spec.bucket, `the policy of ${arn}`, wanted, theirs);
 }
 
 function subscriptionChanges({ observed, tools: { aws } }: Look, wanted: Subscription): readonly Change[] {
-  const present = existing(observed.subscription);
-  if (present !== undefined && !present.isPending) return [];
-  const make: Change['make'] = (signal) => aws.subscribe(wanted, signal);
+  if (confirmed(observed.topic) !== undefined) return [];
+  const { topicArn, queueArn, deadLetterArn } = wanted;
+  const attributes: Attributes =
+    deadLetterArn === undefined ? {} : { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) };
+  const make: Change['make'] = (signal) => aws.subscribe(topicArn, queueArn, attributes, signal);
   return [{ part: 'subscription', action: 'create', name: subscriptionName(wanted), after: wanted, touches: [], make }];
 }
 
 /** What Tally does not set was set by others, on purpose perhaps: Tally leaves it. */
 export const subscriptionAltered: Check = ({ spec: { topicArn }, observed }) => {
-  const { arn, ...present } = existing(observed.subscription) ?? { isPending: true, isRaw: false };
-  const [[name, wanted] = []] = wrongAttributes(present);
-  if (topicArn === undefined || arn === undefined || name === undefined || wanted === undefined) return undefined;
+  const present = confirmed(observed.topic);
+  if (topicArn === undefined || present === undefined) return undefined;
+  const { arn = '' } = present;
+  const [different] = differencesOf({ attributes: PASSES_ALL }, present);
+  if (different === undefined) return undefined;
+  const { attribute: name, wanted } = different;
   const { region = '' } = parseArn(topicArn) ?? {};
   return blocking(
     'connect.subscription',
@@ -190,7 +180,7 @@ function isLinkUsed({ still, used }: Remains, link: Subscription): boolean {
 }
 
 function subscriptionRemoval({ observed, tools: { aws } }: Look, isMade: boolean): readonly (Change | Kept)[] {
-  const { arn: name } = existing(observed.subscription) ?? {};
+  const { arn: name } = existing(existing(observed.topic)?.subscription) ?? {};
   if (name === undefined) return [];
   if (!isMade) return [{ name, reason: 'nothing shows that Tally created this subscription to a topic that is not its own' }];
   return [{ part: 'subscription', action: 'remove', name, touches: [], make: (signal) => aws.unsubscribe(name, signal) }];
@@ -199,7 +189,7 @@ function subscriptionRemoval({ observed, tools: { aws } }: Look, isMade: boolean
 /** Of a topic that was named only our statement goes. */
 function statementRemoval(look: Look): readonly (Change | Kept)[] {
   const { spec, desired, observed } = look;
-  const before = parsePolicy(existing(observed.topic)?.policy);
+  const before = parsePolicy(existing(observed.topic)?.attributes['Policy']);
   if (desired.topic === undefined || before === undefined) return [];
   const { arn } = desired.topic;
   const after = withoutStatements(before, new Set([markOf(spec)]));
@@ -221,8 +211,8 @@ function queueRemoval(look: Look, queueArn: string, topicArn: string): readonly 
 
 export const policyUnreadable: Check = ({ desired: { topic, queues }, observed }) => {
   const policies = [
-    ...queues.map((arn) => ({ arn, policy: queueIn(observed, arn)?.policy })),
-    ...(topic === undefined ? [] : [{ arn: topic.arn, policy: existing(observed.topic)?.policy }]),
+    ...queues.map((arn) => ({ arn, policy: queueIn(observed, arn)?.attributes['Policy'] })),
+    ...(topic === undefined ? [] : [{ arn: topic.arn, policy: existing(observed.topic)?.attributes['Policy'] }]),
   ];
   const found = policies.find(({ policy }) => parsePolicy(policy) === undefined);
   if (found === undefined) return undefined;

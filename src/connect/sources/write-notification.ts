@@ -7,16 +7,8 @@
  *
  * One call sends one PUT at most. What S3 refuses for the moment is thrown, and the caller begins with its own read and plan.
  */
-import {
-  entryText,
-  canonicalEntry,
-  entriesWithout,
-  parseNotification,
-  sameEntries,
-  type NotificationConfiguration,
-  type NotificationEntry,
-  seenText,
-} from '../notification.rules.ts';
+import { canonicalJson } from '../canonical.rules.ts';
+import { entriesWithout, parseNotification, sameEntries, type NotificationConfiguration } from '../notification.rules.ts';
 import type { Clock } from '../../process/clock.ts';
 import type { OwnedBucket } from '../aws/notification.ts';
 import type { Provisioner } from '../aws/provisioner.ts';
@@ -63,14 +55,12 @@ export function createWriteNotification({ aws, clock }: Dependencies): WriteNoti
       const theirs = read.ok && entriesWithout(read.configuration, write.id);
       const isOld = read.ok && same(read.configuration, write.before);
       if (!isOld && !(theirs && sameEntries(theirs, entriesWithout(write.after, write.id))))
-        throw changedMeanwhile<NotificationEntry>({
-          bucket: write.bucket.bucket,
-          what: `the notification configuration of ${write.bucket.bucket}`,
-          before: entriesWithout(write.before, write.id),
-          now: theirs === false ? undefined : theirs,
-          same: canonicalEntry,
-          name: entryText,
-        });
+        throw changedMeanwhile(
+          write.bucket.bucket,
+          `the notification configuration of ${write.bucket.bucket}`,
+          entriesWithout(write.before, write.id),
+          theirs === false ? undefined : theirs,
+        );
     }
     return 'waiting';
   }
@@ -81,26 +71,28 @@ function same(a: NotificationConfiguration, b: NotificationConfiguration): boole
   return a.eventBridge === b.eventBridge && sameEntries(a.entries, b.entries);
 }
 
-/** What others changed while Tally wrote. */
-interface Seen<Item> {
-  readonly bucket: string;
-  /** What was changed, as a sentence begins with it. */
-  readonly what: string;
-  /** What others had in it. */
-  readonly before: readonly Item[];
-  /** Undefined: this version does not know its form. */
-  readonly now: readonly Item[] | undefined;
-  readonly same: (item: Item) => string;
-  readonly name: (item: Item) => string;
-}
-
-/** Creates the error. Its text names what was seen, and leads to a new plan: it prints nothing that writes. */
-export function changedMeanwhile<Item>({ bucket, what, before, now, ...of }: Seen<Item>): RequestError {
+/**
+ * The error about what others changed in a document while Tally wrote it: what they had in it, and what they have now, unless this
+ * version does not know its form. It leads to a new plan, and prints nothing that writes: what was seen is old when a person pastes it.
+ */
+export function changedMeanwhile(
+  bucket: string,
+  what: string,
+  before: readonly unknown[],
+  now: readonly unknown[] | undefined,
+): RequestError {
   const command = `tally bucket add ${bucket} --plan`;
-  const seen = now === undefined ? 'this version does not know its current form' : seenText(before, now, of);
+  const only = (items: readonly unknown[], others: readonly unknown[]): string => {
+    const known = new Set(others.map(canonicalJson));
+    return JSON.stringify(items.filter((item) => !known.has(canonicalJson(item))));
+  };
+  const seen =
+    now === undefined
+      ? 'this version does not know its current form'
+      : `seen before and not after: ${only(before, now)}; seen after and not before: ${only(now, before)}`;
   return new RequestError(
     'connect.changed-meanwhile',
     `someone else changed ${what} while Tally was writing it. Their entries: ${seen}. If an entry was not removed on purpose, its owner must add it again. Then review the current plan with \`${command}\``,
-    { before: before.map(of.name).join(', '), now: now?.map(of.name).join(', ') ?? 'not known to this version', command },
+    { before: JSON.stringify(before), now: JSON.stringify(now) ?? 'not known to this version', command },
   );
 }

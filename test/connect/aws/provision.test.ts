@@ -34,11 +34,10 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     const topicArn = await aws.createTopic();
     const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
     const before = JSON.parse((await policyOf())!) as object;
-    const { paths, template } = specifiedTransformer;
     const requestParameters = { bucketName: [bucket] };
     const pattern = { source: ['aws.s3'], detail: { eventSource: ['s3.amazonaws.com'], requestParameters } };
     const byHand = how === 'made by hand';
-    if (byHand) await aws.createRule({ pattern, targetArn: topicArn, transformer: { paths: { ...paths }, template } });
+    if (byHand) await aws.createRule({ pattern, targetArn: topicArn, transformer: specifiedTransformer });
     const wish = { bucket, source: 'routed', topic_arn: topicArn, wired_by_hand: byHand } as const;
     const { plan } = await provisioning.plan(wish);
     const parts = new Set(plan.changes.map(({ part }) => part));

@@ -129,19 +129,19 @@ describe('a request about a connection that AWS refuses', () => {
     onTestFinished(() => clients.close());
     const provisioner = createProvisioner({ aws: clients, queueUrl: `${endpoint}/000000000000/tally-nothing`, clock: systemClock });
     const arn = `arn:aws:sns:${REGION}:000000000000:tally-nothing`;
-    const ruleOfNobody = { name: 'tally-nothing', arn, pattern: {}, target: { id: 'bucket-queue', arn } } as const;
+    const ruleOfNobody = { name: 'tally-nothing', arn, pattern: {}, target: { Id: 'bucket-queue', Arn: arn } } as const;
     const bucket = { bucket: 'tally-nothing', region: REGION, account: '000000000000' };
     const at = { account: '000000000000', region: REGION };
     const none = { entries: [], eventBridge: false };
     const writes = [
       () => provisioner.putNotification(bucket, none, { skipValidation: true }),
-      () => provisioner.setTopicPolicy(arn, '{}'),
-      () => provisioner.subscribe({ topicArn: arn, queueArn: arn }),
+      () => provisioner.setTopic(arn, { Policy: '{}' }),
+      () => provisioner.subscribe(arn, arn, {}),
       () => provisioner.unsubscribe(`${arn}:x`),
       () => provisioner.putRule(at, ruleOfNobody, {}),
       () => provisioner.putTarget(at, ruleOfNobody),
       () => provisioner.removeRule(at, ruleOfNobody),
-      () => provisioner.setQueuePolicy(arn.replace(':sns:', ':sqs:'), ''),
+      () => provisioner.setQueue(arn.replace(':sns:', ':sqs:'), { Policy: '' }),
       () => provisioner.putSelectors(arn.replace(':sns:', ':cloudtrail:'), { kind: 'advanced', list: [] }),
     ];
     for (const [index, write] of writes.entries()) {

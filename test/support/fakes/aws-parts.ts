@@ -1,9 +1,10 @@
 /** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
+import { defined } from '../../../src/base/defined.ts';
 import { FaultError } from '../../../src/base/fault.ts';
-import { queueMissing, sharedParts } from '../../../src/connect/shared.rules.ts';
+import { deadLetterIn, queueMissing, RECEIVES_WANTED, sharedParts } from '../../../src/connect/shared.rules.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/connect/notification.rules.ts';
 import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/connect/names.rules.ts';
-import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/connect/parts.rules.ts';
+import type { ObservedQueue, ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/connect/parts.rules.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
 import type { Selectors } from '../../../src/connect/trail.rules.ts';
 import type { ConnectionSpec } from '../../../src/connect/connection.rules.ts';
@@ -53,10 +54,18 @@ export function ruleName(source: 'eventbridge' | 'routed'): string {
   return ruleNameOf(INSTALLATION, 'photos', source);
 }
 
+interface Subscription {
+  readonly arn?: string;
+  readonly isPending: boolean;
+  readonly isRaw: boolean;
+  readonly filterPolicy?: string;
+  readonly deadLetterArn?: string;
+}
+
 interface Topic {
   policy: string;
   /** By queue. */
-  readonly subscriptions: Map<string, ObservedSubscription & { readonly arn?: string }>;
+  readonly subscriptions: Map<string, Subscription>;
 }
 
 interface Queue {
@@ -151,9 +160,7 @@ export function createFakeAws(): FakeAws {
     return found;
   }
 
-  function subscription(
-    arn: string,
-  ): { readonly topic: Topic; readonly queueArn: string; readonly found: ObservedSubscription } | undefined {
+  function subscription(arn: string): { readonly topic: Topic; readonly queueArn: string; readonly found: Subscription } | undefined {
     for (const each of parts.topics.values()) {
       for (const [queueArn, found] of each.subscriptions) if (found.arn === arn) return { topic: each, queueArn, found };
     }
@@ -188,28 +195,17 @@ export function createFakeAws(): FakeAws {
         const found = parts.topics.get(arn);
         if (found === undefined) return 'absent';
         const { policy, subscriptions } = found;
-        return {
-          topic: {
-            policy,
-            otherSubscriptions: [...subscriptions.keys()].filter((each) => each !== queueArn).length,
-          },
-          subscription: subscriptions.get(queueArn) ?? 'absent',
-        };
+        const subscribed = subscriptions.get(queueArn);
+        return { attributes: { Policy: policy }, subscription: subscribed === undefined ? 'absent' : observedSubscription(subscribed) };
       }),
     ruleOf: (at, name) => call('ruleOf', false, () => parts.rules.get(ruleKey(at, name)) ?? 'absent'),
-    ruleCount: () => call('ruleCount', false, () => parts.rules.size),
-    setTopicPolicy: (arn, policy) => call('setTopicPolicy', true, () => void (topic(arn).policy = policy)),
-    setQueuePolicy: (arn, policy) => call('setQueuePolicy', true, () => void (queue(arn).policy = policy === '' ? undefined : policy)),
-    subscribe: ({ topicArn, queueArn, deadLetterArn }) =>
+    setTopic: (arn, { Policy = '' }) => call('setTopic', true, () => void (topic(arn).policy = Policy)),
+    setQueue: (arn, { Policy = '' }) => call('setQueue', true, () => void (queue(arn).policy = Policy === '' ? undefined : Policy)),
+    subscribe: (topicArn, queueArn, attributes) =>
       call('subscribe', true, () => {
         const { subscriptions } = topic(topicArn);
         const arn = `${topicArn}:${queueArn.split(':').at(-1) ?? ''}`;
-        subscriptions.set(queueArn, {
-          arn,
-          isPending: false,
-          isRaw: false,
-          ...(deadLetterArn !== undefined && { deadLetterArn }),
-        });
+        subscriptions.set(queueArn, { arn, isPending: false, isRaw: false, ...defined({ deadLetterArn: deadLetterIn(attributes) }) });
       }),
     putRule: (at, { name, pattern }, tags) =>
       call(
@@ -228,14 +224,13 @@ export function createFakeAws(): FakeAws {
     putTarget: (at, { name, target }) =>
       call('putTarget', true, () => {
         const rule = parts.rules.get(ruleKey(at, name))!;
-        parts.rules.set(ruleKey(at, name), { ...rule, targets: [...rule.targets.filter(({ id }) => id !== target.id), target] });
+        parts.rules.set(ruleKey(at, name), { ...rule, targets: [...rule.targets.filter(({ Id }) => Id !== target.Id), target] });
       }),
-    trailsOf: (_region, which) =>
-      call('trailsOf', false, () =>
-        [...parts.trails.values()]
-          .filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket))
-          .map((trail) => ({ ...trail, selectors: answered(trail.selectors) })),
-      ),
+    trailOf: (arn) =>
+      call('trailOf', false, () => {
+        const trail = parts.trails.get(arn);
+        return trail === undefined ? 'absent' : { ...trail, selectors: answered(trail.selectors) };
+      }),
     putSelectors: (arn, selectors) =>
       call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
     removeRule: (at, { name }) => call('removeRule', true, () => void parts.rules.delete(ruleKey(at, name))),
@@ -247,9 +242,25 @@ export function createFakeAws(): FakeAws {
       }),
   };
 
-  function observedQueue(arn: string) {
-    const { policy, tags: _, ...rest } = queue(arn);
-    return { arn, ...rest, ...(policy !== undefined && { policy }) };
+  function observedQueue(arn: string): ObservedQueue {
+    const { policy: Policy, deadLetterArn, retentionS = 604_800, messages } = queue(arn);
+    const attributes = defined({
+      Policy,
+      MessageRetentionPeriod: String(retentionS),
+      ApproximateNumberOfMessages: messages === undefined ? undefined : String(messages),
+      RedrivePolicy: deadLetterArn && redriveTo(deadLetterArn, { maxReceiveCount: RECEIVES_WANTED }),
+    });
+    return { arn, url: `https://queues/${arn}`, attributes };
+  }
+
+  function observedSubscription({ arn, isPending, isRaw, filterPolicy: FilterPolicy, deadLetterArn }: Subscription): ObservedSubscription {
+    const attributes = defined({
+      PendingConfirmation: String(isPending),
+      RawMessageDelivery: String(isRaw),
+      FilterPolicy,
+      RedrivePolicy: deadLetterArn && redriveTo(deadLetterArn),
+    });
+    return { attributes, ...defined({ arn }) };
   }
 
   return Object.assign(fake, aws, {
@@ -264,6 +275,10 @@ export function createFakeAws(): FakeAws {
         trails: [...parts.trails],
       }),
   });
+}
+
+function redriveTo(deadLetterTargetArn: string, more: object = {}): string {
+  return JSON.stringify({ deadLetterTargetArn, ...more });
 }
 
 /** Each region has a bus of its own. */

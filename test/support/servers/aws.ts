@@ -25,6 +25,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { AwsClients } from '../../../src/aws/clients.ts';
+import type { InputTransformer } from '../../../src/connect/parts.rules.ts';
 import { createAwsClients } from '../../../src/aws/clients.ts';
 
 export interface TestQueue {
@@ -59,11 +60,7 @@ export interface TestAws {
   /** Native notifications of everything that concerns an index. S3 sends a test event for each call. */
   notify(bucket: string, destination: { readonly topicArn: string } | { readonly queue: TestQueue } | 'eventbridge'): Promise<void>;
   /** An EventBridge rule of the default bus with one target. */
-  createRule(rule: {
-    readonly pattern: object;
-    readonly targetArn: string;
-    readonly transformer?: { readonly paths: Record<string, string>; readonly template: string };
-  }): Promise<void>;
+  createRule(rule: { readonly pattern: object; readonly targetArn: string; readonly transformer?: InputTransformer }): Promise<void>;
   /** Puts events on the default bus: an emulator takes them from `aws.s3`, AWS itself would not. */
   putEvents(events: readonly { readonly source: string; readonly detailType: string; readonly detail: object }[]): Promise<void>;
   dispose(): Promise<void>;
@@ -192,9 +189,8 @@ export function createTestAws(
         await events.send(new RemoveTargetsCommand({ Rule, Ids: ['target'] }));
         await events.send(new DeleteRuleCommand({ Name: Rule }));
       });
-      const InputTransformer = transformer && { InputPathsMap: transformer.paths, InputTemplate: transformer.template };
       await events.send(
-        new PutTargetsCommand({ Rule, Targets: [{ Id: 'target', Arn: targetArn, ...(InputTransformer && { InputTransformer }) }] }),
+        new PutTargetsCommand({ Rule, Targets: [{ Id: 'target', Arn: targetArn, ...(transformer && { InputTransformer: transformer }) }] }),
       );
     },
     async putEvents(list) {

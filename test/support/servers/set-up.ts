@@ -15,10 +15,10 @@ const clock = { ...systemClock, sleep: async () => undefined };
 /** The setup of the region of this emulator. */
 export function setupOn(aws: TestAws): Setup {
   const clients = aws.clients();
-  const reads = createProvisioner({ aws: clients, queueUrl: undefined, clock });
-  const parts = createSharedParts({ ...clients.once, reads, identity: () => clients.identityIn(aws.region) });
+  const parts = createProvisioner({ aws: clients, queueUrl: undefined, clock });
+  const shared = createSharedParts({ ...clients.once, parts, identity: () => clients.identityIn(aws.region) });
   // the account of every emulator
-  return createSetup({ aws: { ...parts, account: async () => '000000000000' }, clock, region: aws.region });
+  return createSetup({ aws: { ...shared, account: async () => '000000000000' }, clock, region: aws.region });
 }
 
 export interface SetUp {
