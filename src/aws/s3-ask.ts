@@ -119,11 +119,11 @@ function answerOf(response: unknown, durationMs: number): S3Answer {
   return { status: statusCode, reasonPhrase: reason, headers, durationMs };
 }
 
-/** The time D of an answer (see s3-storage.ts) in ms, rounded down like the Date header itself, which has whole seconds. Throws `object.undated` if there is no Date header. */
+/** The time D of an answer (see s3-storage.ts) in ms, rounded down like the Date header itself, which has whole seconds. Throws `object.failed` if there is no Date header. */
 export function observedAt(question: S3Question, answer: S3Answer | undefined): number {
   const dateMs = Date.parse(answer?.headers['date'] ?? '');
   if (answer === undefined || Number.isNaN(dateMs))
-    throw new FaultError('object.undated', `${questionText(question)}: the answer has no Date header`);
+    throw new FaultError('object.failed', `${questionText(question)}: the answer has no Date header, which a proxy may have removed`);
   return Math.floor(dateMs - answer.durationMs);
 }
 

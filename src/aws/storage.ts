@@ -32,7 +32,7 @@ export interface ObjectStorage extends VersionDetails {
    * Reads the present state of a key by HEAD; where HEAD answers 403 or 400, where the answer is not certainly S3's, or if
    * `byListing` is set, by ListObjectsV2 and an exact match of the key. The object is absent **only if** S3 itself answered
    * HEAD with 404, or with 405 and `x-amz-delete-marker`, at most 5 s after the bucket answered (this function asks the bucket
-   * and repeats the HEAD when needed), or if a listing that names this bucket and this key as its prefix is empty. Throws `object.denied`, `object.undated`,
+   * and repeats the HEAD when needed), or if a listing that names this bucket and this key as its prefix is empty. Throws `object.denied`,
    * `object.failed`, `listing.incomplete`, `bucket.missing`, `bucket.denied`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
   readState(location: BucketLocation, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<ObservedState>;
@@ -97,7 +97,7 @@ export interface BucketListing {
    * Reads one page of ListObjectsV2 that begins after `after` (StartAfter); `limit` is 1 to 1,000. Throws `listing.disorder`
    * for a page that is not in UTF-8 order, repeats a key or leaves the prefix; `listing.incomplete` for a page that cannot
    * be read as a whole, or is not certainly a page of this bucket and prefix, or whose token leads nowhere or in a circle;
-   * `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   * `object.denied`, `object.failed`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    *
    * Pages without keys are followed for up to 10 s, then `listing.incomplete` is thrown, and the next call of this process
    * continues behind them.

@@ -233,13 +233,7 @@ export const faults = {
     jobs: 'skip',
     advice: 'Allow this process s3:GetObject and s3:ListBucket on the bucket, and the permissions that its enrichment needs.',
   },
-  /** The response had no Date header, so it does not show at what time it was true. */
-  'object.undated': {
-    circuit: 'object',
-    jobs: 'retry',
-    advice: 'Check the proxy in front of the S3 endpoint: its responses must carry a Date header.',
-  },
-  /** S3 refused one object for any other reason. */
+  /** S3 refused one object for any other reason, or its answer has no Date header, so it does not show at what time it was true. */
   'object.failed': {
     circuit: 'object',
     jobs: 'retry',

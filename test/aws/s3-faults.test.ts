@@ -30,7 +30,7 @@ describe('the time of an answer', () => {
     ['a listing', ({ method }) => (method === 'HEAD' ? { status: 403 } : { ...pageOf(''), headers: { date: undefined } })],
   ])('is not known without a Date: %s', async (_, script) => {
     const { storage } = await scriptedS3(script);
-    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code: 'object.undated' });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code: 'object.failed' });
   });
 });
 

@@ -1,5 +1,6 @@
 /** One request to a registry, and its answer. Redirects are not followed, and answers are bounded. */
-import { Agent, request, type IncomingMessage } from 'node:http';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import type { Method } from '../../registry/contract/row.ts';
 import { FaultError } from '../../base/fault.ts';
 import { jsonOf } from '../../base/json.ts';
@@ -51,8 +52,9 @@ export async function send(
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     };
-    const { status, parts } = await (isPlainLoopback(address) ? receiveDirectly(address, wanted, socket) : receive(address, wanted));
-    return { ok: status >= 200 && status < 300, status, json: jsonOf(await textOf(parts)) };
+    const answer = await receive(address, wanted, socket);
+    const { statusCode: status = 0 } = answer;
+    return { ok: status >= 200 && status < 300, status, json: jsonOf(await textOf(answer)) };
   } catch (error) {
     signal.throwIfAborted();
     const why = late.aborted ? `it did not answer within ${timeoutMs / 1_000} s` : reasonOf(error);
@@ -80,36 +82,25 @@ interface Wanted {
   readonly body?: string;
 }
 
-interface Received {
-  readonly status: number;
-  readonly parts: Parts;
-}
-
-type Parts = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-
-async function receive(address: URL, wanted: Wanted): Promise<Received> {
-  // no registry redirects its clients, and a credential must not follow
-  const { status, body } = await fetch(address, { ...wanted, redirect: 'error' });
-  return { status, parts: body ?? [] };
-}
-
 /** It has no proxy, whatever the environment says: a proxy would read the credential, and reach its own loopback with it. */
 const direct = new Agent();
 
-async function receiveDirectly(address: URL, { body, method, signal, headers }: Wanted, socket: string | undefined): Promise<Received> {
+async function receive(address: URL, { body, method, signal, headers }: Wanted, socket: string | undefined): Promise<IncomingMessage> {
+  const request = address.protocol === 'https:' ? httpsRequest : httpRequest;
+  const way = isPlainLoopback(address) ? { agent: direct, ...(socket !== undefined && { socketPath: socket }) } : {};
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    const way = socket === undefined ? { agent: direct } : { agent: direct, socketPath: socket };
     request(address, { method, signal, headers, ...way }, resolve)
       .on('error', reject)
       .end(body);
   });
   const { statusCode: status = 0 } = answer;
-  if (status < 300 || status >= 400) return { status, parts: answer };
+  if (status < 300 || status >= 400) return answer;
+  // no registry redirects its clients, and a credential must not follow
   answer.destroy();
   throw new Error('unexpected redirect');
 }
 
-async function textOf(received: Parts): Promise<string> {
+async function textOf(received: AsyncIterable<Uint8Array>): Promise<string> {
   const parts: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const part of received) {
@@ -120,11 +111,9 @@ async function textOf(received: Parts): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Returns why fetch failed. The message of its error is always `fetch failed`, so the cause is used. */
 function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? (error.cause ?? error) : error;
-  if (!(cause instanceof Error)) return String(cause);
-  return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.message;
+  if (!(error instanceof Error)) return String(error);
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
 }
 
 /** The token of an interactive login: from a code, and its end. */

@@ -4,7 +4,7 @@ import { grantSchema, whereSchema, whoSchema, type Grant } from '../../identity/
 import { roles } from '../../base/actor.ts';
 import { columnsOf } from './command.ts';
 import { readingReasons, readsText } from './reading-texts.ts';
-import { cursor, id, limit, must, pageOf, time } from './fields.ts';
+import { id, must, pageOf, time, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** An address has at most 254 characters (RFC 5321); of a group's name as many are stored as of the groups of a login. */
@@ -89,8 +89,7 @@ export const accessRows = {
     query: z.strictObject({
       who: who.exactOptional().describe('Only grants to this person, group or everyone.'),
       where: where.exactOptional().describe('Only grants that let someone read any of this part.'),
-      limit,
-      cursor: cursor.exactOptional(),
+      ...paging,
     }),
     answer: pageOf(grant).extend({
       readers: z
@@ -146,7 +145,7 @@ export const accessRows = {
     description:
       'A page may have fewer items than its limit, even none, and still have a next page. Tally does not know people who have never logged in; see the list of grants for those.',
     scope: 'people',
-    query: z.strictObject({ where, limit, cursor: cursor.exactOptional() }),
+    query: z.strictObject({ where, ...paging }),
     answer: pageOf(reader),
     example: { query: { where: 'photos/2026/', limit: 20 } },
     cli: {

@@ -12,7 +12,7 @@ import {
 } from '../../identity/api-key.rules.ts';
 import type { KnownUser } from '../../identity/login-rules.rules.ts';
 import { columnsOf } from './command.ts';
-import { bodyOf, cursor, emailText, id, limit, moment, must, oneOf, pageOf, textOf, time, timeOf } from './fields.ts';
+import { bodyOf, emailText, id, moment, must, oneOf, pageOf, textOf, time, timeOf, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const apiKey = z
@@ -120,8 +120,6 @@ export const keyRows = {
     example: { body: { name: 'nightly export, production, 2026-11', expires_in_days: 90 } },
     cli: {
       words: 'keys create <name>',
-      summary: 'Creates an API key; its secret is printed once.',
-      description: 'The secret cannot be shown again. This needs a login: an API key cannot create another one.',
       options: { expires_in_days: 'days', scopes: 'scope' },
       columns: { secret: 'secret' },
       also: { key: keyFields },
@@ -138,8 +136,7 @@ export const keyRows = {
       name: textOf(KEY_NAME_LENGTH_MAX, 1).exactOptional().describe('Only keys with this name.'),
       fingerprint: textOf(FINGERPRINT_LENGTH_MAX, 1).exactOptional().describe('Only the key with this fingerprint.'),
       status,
-      limit,
-      cursor: cursor.exactOptional(),
+      ...paging,
     }),
     answer: pageOf(apiKey),
     errors: ['session.required'],
@@ -201,8 +198,7 @@ export const keyRows = {
       unused_since: moment
         .exactOptional()
         .describe('Only keys last used before this day (2026-11-21) or time, or created before it and never used.'),
-      limit,
-      cursor: cursor.exactOptional(),
+      ...paging,
     }),
     answer: pageOf(anyApiKey),
     example: { query: { status: 'ACTIVE', unused_since: '2026-08-01' } },

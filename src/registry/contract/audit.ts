@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { KEY_NAME_LENGTH_MAX } from '../../identity/api-key.rules.ts';
 import { auditEvents, auditRecordSchema, exportedAudit, type AuditRecord } from '../../base/audit.ts';
 import { columnsOf } from './command.ts';
-import { cursor, emailText, limit, moment, must, oneOf, pageOf, textOf } from './fields.ts';
+import { emailText, moment, must, oneOf, pageOf, textOf, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** As the records have it. Date.parse takes 31 days in every month. */
@@ -42,8 +42,7 @@ export const auditRows = {
       email: emailText.exactOptional().describe('Only actions of this e-mail address or user@host.'),
       event: oneOf(auditEvents).exactOptional().describe('Only this event.'),
       key: textOf(KEY_NAME_LENGTH_MAX, 1).exactOptional().describe('Only actions with the API key that has this name or fingerprint.'),
-      limit,
-      cursor: cursor.exactOptional(),
+      ...paging,
     }),
     answer: pageOf(auditRecordSchema),
     example: { query: { from: '2026-11-21', event: 'BucketRemove' } },

@@ -17,7 +17,7 @@ import {
 import { ageOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
 import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requestFields } from './connections.ts';
-import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe, yesNo } from './fields.ts';
+import { AWS_REFUSALS, bucketName, must, pageOf, textOf, timeOf, timeOfMaybe, yesNo, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const webhook = z.object({
@@ -86,7 +86,7 @@ export const bucketRows = {
     operation: 'listBuckets',
     summary: 'Lists the connected buckets, and unconnected ones whose events arrive.',
     scope: 'read',
-    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    query: z.strictObject(paging),
     answer: pageOf(shownBucket).extend({
       unconnected: z
         .array(unconnectedBucket)
@@ -187,9 +187,6 @@ export const bucketRows = {
     example: { params: { bucket: 'photos' } },
     cli: {
       words: 'bucket remove <bucket>',
-      summary: 'Disconnects a bucket.',
-      description:
-        'Tally first removes what it created for the bucket in AWS, then deletes its documents from the index. It never touches the bucket itself or its objects. You can repeat the command after any failure.',
       confirm: ({ bucket: name, keep_aws: keepsAws }) =>
         `This deletes all documents of ${String(name)} from the index${keepsAws === 'true' ? '' : ', and removes what Tally created for it in AWS'}`,
       text: ({ bucket: name }: { readonly bucket: string }) => `${name} is disconnected, and its documents are deleted from the index.`,

@@ -109,8 +109,6 @@ export const deadLetterRows = {
     example: { body: { ids: [ID] } },
     cli: {
       words: 'dead-letters replay [ids...]',
-      summary: 'Sends dead letters back to the bucket queue.',
-      description: 'This sends their original bodies and removes the letters. One command takes at most 1,000; repeat it for the rest.',
       text: ({ replayed, remaining: left }: Readonly<Record<'replayed' | 'remaining', number>>) => takenText('Sent back', replayed, left),
       examples: [`tally dead-letters replay ${ID}`, 'tally dead-letters replay --all'],
     },

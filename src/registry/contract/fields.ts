@@ -81,6 +81,9 @@ export const cursor = z
   .max(CURSOR_LENGTH_MAX, 'must be the `next` of an earlier page')
   .describe('The `next` of the previous page; absent for the first page.');
 
+/** Which page of a list. */
+export const paging = { limit, cursor: cursor.exactOptional() };
+
 /** A parameter that may be given several times. */
 export function repeated<Item extends z.ZodType<string>>(item: Item, countMax: number) {
   return z.union([item, z.array(item).max(countMax, `at most ${countMax} times`)]);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { dueAtMs, isHeld, markKinds, nextOf, whyOf, type ListedGap } from '../../records/dirty.ts';
 import { ageOfText, clockText, momentOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
-import { bucketName, count, cursor, limit, moment, oneOf, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, count, moment, oneOf, pageOf, time, timeOf, timeOfMaybe, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const gapStates = ['open', 'closed'] as const;
@@ -67,8 +67,7 @@ export const gapRows = {
       bucket: bucketName.exactOptional().describe('Only gaps of this bucket.'),
       state: oneOf(gapStates).exactOptional().describe('Default: open gaps.'),
       closed_after: moment.exactOptional().describe('Only gaps closed since this day (2026-11-21) or time.'),
-      limit,
-      cursor: cursor.exactOptional(),
+      ...paging,
     }),
     answer: pageOf(gap),
     example: { query: { bucket: 'photos' } },

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { jobModes } from '../../records/job.ts';
 import { ageOfText, percentText } from '../../base/texts.ts';
-import { columnsOf } from './command.ts';
-import { AWS_REFUSALS, bucketName, cursor, id, keyPrefix, limit, must, oneOf, pageOf, yesNo } from './fields.ts';
+import { columnsOf, type RowCommand } from './command.ts';
+import { AWS_REFUSALS, bucketName, id, keyPrefix, must, oneOf, pageOf, yesNo, paging } from './fields.ts';
 import { job, type Job } from './job.ts';
 import { jobAdvice, jobFields, stateText } from './job-texts.ts';
 import type { Row, RowKey } from './row.ts';
@@ -63,6 +63,12 @@ const jobColumns = columnsOf<Job>({
 const params = z.object({ id: id.describe('The ID of the job.') });
 const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
 
+/** A command that changes a job, and shows it then. */
+function act(word: string, fixed: JobChange, summary: string, description = ''): RowCommand {
+  const examples = [`tally jobs ${word} ${JOB.params.id}`] as const;
+  return { words: `jobs ${word} <id>`, summary, description, fixed, columns: jobFields, examples };
+}
+
 export const jobRows = {
   'POST /v1/buckets/{bucket}/reindex': {
     operation: 'startReindex',
@@ -97,8 +103,7 @@ export const jobRows = {
     scope: 'monitor',
     query: z.strictObject({
       bucket: bucketName.exactOptional().describe('Only jobs of this bucket.'),
-      limit,
-      cursor: cursor.exactOptional(),
+      ...paging,
     }),
     answer: pageOf(job),
     example: { query: { bucket: 'photos', limit: 10 } },
@@ -142,46 +147,21 @@ export const jobRows = {
     ],
     example: { ...JOB, body: { state: 'paused' } },
     cli: [
-      {
-        words: 'jobs cancel <id>',
-        summary: 'Cancels a job.',
-        description: 'Whatever it has written stays.',
-        fixed: { state: 'cancelled' },
-        columns: jobFields,
-        examples: [`tally jobs cancel ${JOB.params.id}`],
-      },
-      {
-        words: 'jobs pause <id>',
-        summary: 'Pauses a job.',
-        description: 'It stops after the current page, and continues from there when resumed.',
-        fixed: { state: 'paused' },
-        columns: jobFields,
-        examples: [`tally jobs pause ${JOB.params.id}`],
-      },
-      {
-        words: 'jobs resume <id>',
-        summary: 'Resumes a paused job.',
-        fixed: { state: 'running' },
-        columns: jobFields,
-        examples: [`tally jobs resume ${JOB.params.id}`],
-      },
-      {
-        words: 'jobs allow <id>',
-        summary: 'Allows the deletions that a job held back.',
-        description: 'This starts a new job that deletes that many documents and no more. Look at the bucket first.',
-        fixed: { deletions: 'allowed' },
-        columns: jobFields,
-        examples: [`tally jobs allow ${JOB.params.id}`],
-      },
-      {
-        words: 'jobs decline <id>',
-        summary: 'Declines the deletions that a job held back.',
-        description:
-          'The documents stay, and this cancels any job that was allowed to delete them. The next job that finds them asks again.',
-        fixed: { deletions: 'declined' },
-        columns: jobFields,
-        examples: [`tally jobs decline ${JOB.params.id}`],
-      },
+      act('cancel', { state: 'cancelled' }, 'Cancels a job.', 'Whatever it has written stays.'),
+      act('pause', { state: 'paused' }, 'Pauses a job.', 'It stops after the current page, and continues from there when resumed.'),
+      act('resume', { state: 'running' }, 'Resumes a paused job.'),
+      act(
+        'allow',
+        { deletions: 'allowed' },
+        'Allows the deletions that a job held back.',
+        'This starts a new job that deletes that many documents and no more. Look at the bucket first.',
+      ),
+      act(
+        'decline',
+        { deletions: 'declined' },
+        'Declines the deletions that a job held back.',
+        'The documents stay, and this cancels any job that was allowed to delete them. The next job that finds them asks again.',
+      ),
     ],
   },
 } as const satisfies Record<RowKey, Row>;

@@ -4,7 +4,7 @@ import { roles } from '../../base/actor.ts';
 import { hasSecret } from '../../base/masked-secrets.ts';
 import { appointmentSchema, roleSources, type UserRecord } from '../../identity/user.rules.ts';
 import { columnsOf, type Given } from './command.ts';
-import { cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { must, pageOf, time, timeOf, timeOfMaybe, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const user = z
@@ -90,7 +90,7 @@ export const userRows = {
     operation: 'listUsers',
     summary: 'Lists the people who have logged in, and those who will become administrators at their first login.',
     scope: 'people',
-    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    query: z.strictObject(paging),
     answer: pageOf(user).extend({
       waiting: z.array(appointment).readonly().describe('The appointments that wait for a login; only on the first page.'),
     }),
