@@ -10,12 +10,12 @@ import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../base/printable.ts';
 import { hasEnded } from '../records/job.ts';
-import { RequestError } from '../base/request-error.ts';
 import { addOptions } from './from-rows.ts';
 import { countText } from '../base/texts.ts';
 import { answerText, joinedText, tableText } from './output.ts';
-import { messageOf, exitCodes } from './errors.ts';
+import { exitCodes } from './errors.ts';
 import { jobKnown, type Progress } from './progress.ts';
+import { createReader } from './reading.ts';
 
 interface ReindexOptions extends JsonOption, Partial<Omit<ReindexRequest, 'bucket' | 'mode'>> {
   readonly wait?: true;
@@ -107,10 +107,6 @@ function headingOf(job: Job): string {
 
 /** The job is read this often: a person sees each step, and each read costs a few requests to the state store. */
 const LOOK_INTERVAL_MS = 2_000;
-/** Errors after which no read can succeed: the job is gone, or its reader may not read it any more. */
-const endings: ReadonlySet<string> = new Set(['job.not-found', 'authentication.failed', 'authorization.denied', 'session.required']);
-/** How long the job may be unreadable. A registry that restarts, or a store that fails over, is back within this time. */
-const TROUBLE_MS = 120_000;
 
 interface Wait {
   readonly control: Operations;
@@ -139,8 +135,8 @@ interface Follow {
 }
 
 async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefined> {
-  const { cli, progress } = parts;
-  const read = createReader(parts);
+  const { cli, look, progress } = parts;
+  const read = createReader({ clock: cli.clock, look, say: (text) => progress.say(printable(text)) });
   while (!signal.aborted) {
     const job = await read(signal);
     if (signal.aborted) break;
@@ -151,26 +147,6 @@ async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefin
     await cli.clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);
   }
   return undefined;
-}
-
-/** Creates the function that reads the job. While it cannot be read, the function prints the reason once and returns undefined; it throws what does not pass by waiting. */
-function createReader({ cli: { clock }, look, progress }: Follow): (signal: AbortSignal) => Promise<Job | undefined> {
-  let trouble: { readonly text: string; readonly sinceMs: number } | undefined;
-  return async function read(signal) {
-    try {
-      const job = await look(signal);
-      trouble = undefined;
-      return job;
-    } catch (error) {
-      if (signal.aborted) return undefined;
-      if (error instanceof RequestError && endings.has(error.code)) throw error;
-      const text = messageOf(error);
-      if (text !== trouble?.text) progress.say(printable(`${text}; the command keeps trying`));
-      trouble = { text, sinceMs: trouble?.sinceMs ?? clock.monotonicMs() };
-      if (clock.monotonicMs() - trouble.sinceMs >= TROUBLE_MS) throw error;
-      return undefined;
-    }
-  };
 }
 
 /** Returns the exit code for a job that the command waited for. */

@@ -9,6 +9,7 @@
 import { Command, CommanderError } from 'commander';
 import { registryOf, registryOption } from './arguments.ts';
 import { addAddCommand } from './bucket.ts';
+import { addChangesCommand } from './changes.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
 import { failureOf, exitCodes } from './errors.ts';
@@ -107,6 +108,7 @@ Example:
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
   addUsageCommand(program, cli);
+  addChangesCommand(program, cli);
   addExplainCommand(program, cli);
   addMcpCommand(program, cli, dependencies);
   addRowCommands(program, cli, 'gaps');

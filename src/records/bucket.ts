@@ -10,6 +10,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { overdueSchema } from './overdue.ts';
+import { purgeMarksSchema } from './position.ts';
 import { RequestError } from '../base/request-error.ts';
 import { usualIntervalSchema } from './usual-interval.ts';
 
@@ -166,6 +167,8 @@ export const bucketRecordSchema = z.object({
   webhookTokens: z.array(z.object({ hash: z.string(), createdAtMs: z.number() })).optional(),
   /** What it should no longer hold, by its last compare. */
   overdue: overdueSchema.optional(),
+  /** How far the tombstones of its index may be purged. */
+  purge: purgeMarksSchema.optional(),
   /** The scheduled compare that began last (src/repair/sweeps.ts). */
   sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */

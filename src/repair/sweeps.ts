@@ -8,6 +8,7 @@ import type { ObjectMaintenance, IndexWrite, ObjectIndex, AuditStore, WithPorts 
 import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
 import { createHash, randomUUID } from 'node:crypto';
 import { compareEveryMs, type BucketRecord } from '../records/bucket.ts';
+import { movedMarks } from '../records/position.ts';
 import { hasEnded, type JobRecord } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { readRecord, refs, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
@@ -27,17 +28,34 @@ const PAUSE_MS = 250;
 /** One transaction of SQLite, which blocks all other work for about 10 ms; on OpenSearch one request, whose refresh ends it. */
 const BATCH_TOMBSTONES = 500;
 
-/** Purges one bucket's old tombstones, for at most five minutes. */
+interface TombstoneParts extends WithPorts<'state' | 'clock'> {
+  readonly objects: Pick<ObjectIndex, 'position'>;
+  readonly maintenance: Pick<ObjectMaintenance, 'purge'>;
+}
+
+/**
+ * Purges one bucket's old tombstones, for at most five minutes: only up to a mark that is stored before, so that a follower of the
+ * feed who stands before the mark is told to begin again.
+ */
 export async function visitTombstones(
-  { maintenance, clock }: WithPorts<'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'purge'> },
+  { state, objects, maintenance, clock }: TombstoneParts,
   { bucket }: Pick<BucketRecord, 'bucket'>,
   signal: AbortSignal,
 ): Promise<number> {
-  const deletedBeforeMs = clock.nowMs() - TOMBSTONE_LIFE_MS;
+  const position = await objects.position(bucket, signal);
+  const now = { position, atMs: clock.nowMs(), lifeMs: TOMBSTONE_LIFE_MS };
+  const record = await updateRecord(state, refs.bucket(bucket), (current) => {
+    if (current === undefined) return undefined;
+    const purge = movedMarks(current.purge, now);
+    return purge === current.purge ? current : { ...current, purge };
+  });
+  const upTo = record?.purge?.upTo;
+  if (upTo === undefined) return 0;
+  const deletedBeforeMs = now.atMs - TOMBSTONE_LIFE_MS;
   const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
   let purged = 0;
   for (;;) {
-    const count = await maintenance.purge(bucket, { deletedBeforeMs, limit: BATCH_TOMBSTONES }, signal);
+    const count = await maintenance.purge(bucket, { deletedBeforeMs, upTo, limit: BATCH_TOMBSTONES }, signal);
     purged += count;
     if (count < BATCH_TOMBSTONES || clock.monotonicMs() >= untilMs) return purged;
     await clock.sleep(PAUSE_MS, signal);

@@ -241,34 +241,6 @@ export function createAsOf({ state, clock, processes, compareIntervalMs }: Omit<
   };
 }
 
-/** Default: a day is what people look for when something changed. */
-const SINCE_MS = 86_400_000;
-
-interface ChangesRequest {
-  readonly bucket: string;
-  readonly prefix?: string;
-  readonly since?: string;
-  readonly limit: number;
-}
-
-interface ChangesDependencies extends WithPorts<'state' | 'clock'> {
-  readonly objects: Pick<ObjectIndex, 'changes'>;
-}
-
-/** Lists what changed last. Throws `bucket.not-connected` and the store's faults. */
-export async function listChanges(
-  { state, objects, clock }: ChangesDependencies,
-  { bucket, prefix = '', since, limit }: ChangesRequest,
-  readable: Readable,
-  signal?: AbortSignal,
-): Promise<readonly ObjectDocument[]> {
-  await requireReadable(state, { bucket, readable }, signal);
-  const page = { prefix, sinceMs: since === undefined ? clock.nowMs() - SINCE_MS : Date.parse(since), limit };
-  if (readable === 'everything') return objects.changes(bucket, page, signal);
-  const within = overlapping(readable, { bucket, prefix });
-  return within.length === 0 ? [] : objects.changes(bucket, { ...page, within }, signal);
-}
-
 /** What a request asks of documents: its parameters and its query as one filter. */
 
 /** The parameters of a request that narrow its search, as they are checked. */

@@ -18,6 +18,7 @@ import { objectDocumentSchema, type ObjectDocument } from '../ordering/document.
 import type { QueryWords } from '../ordering/words.ts';
 import type { Clock } from '../process/clock.ts';
 import type { Telemetry } from '../process/telemetry.ts';
+import type { Position } from '../records/position.ts';
 import type { StateKind } from '../records/state-kind.ts';
 import type { Condition, SortField, SortOrder } from './conditions.rules.ts';
 import type { UsageBy } from './groups.rules.ts';
@@ -106,6 +107,21 @@ export interface ObjectQuery extends ObjectFilter {
   readonly limit: number;
 }
 
+export interface ChangesPage {
+  readonly prefix: string;
+  readonly within?: readonly BucketPart[];
+  /** 1 to 1,000. */
+  readonly limit: number;
+}
+
+export interface Changes {
+  readonly documents: readonly ObjectDocument[];
+  /** Where the next page begins. */
+  readonly position: Position;
+  /** Whether more was written by then. */
+  readonly more: boolean;
+}
+
 export interface ObjectIndex {
   /**
    * Sends one request and returns an answer for each write, in order. A failure of the whole request throws its fault:
@@ -119,12 +135,17 @@ export interface ObjectIndex {
   search(query: ObjectQuery, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
   /** Counts the documents; `max` + 1 if there are more than `max`. */
   count(filter: ObjectFilter, max: number, signal?: AbortSignal): Promise<number>;
-  /** Returns documents and tombstones of one bucket that were built after a moment, the newest first. They are at most one refresh behind. */
-  changes(
-    bucket: string,
-    page: { readonly prefix: string; readonly within?: readonly BucketPart[]; readonly sinceMs: number; readonly limit: number },
-    signal?: AbortSignal,
-  ): Promise<readonly ObjectDocument[]>;
+  /**
+   * Returns what was written to the bucket's index after a position, oldest first, as it is stored by now: documents and tombstones,
+   * but no tombstone of a key that the index never held, as far as the store can tell. Nothing is skipped: every write that was
+   * answered before the call is on this page or after the page's position, unless it was replaced by a later one or purged.
+   * `lost`: the position is none of the index's present history.
+   */
+  changes(bucket: string, page: ChangesPage & { readonly after: Position }, signal?: AbortSignal): Promise<Changes | 'lost'>;
+  /** Returns what was written last, newest first, at most one refresh behind. */
+  latest(bucket: string, page: ChangesPage, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
+  /** The position after every write that was answered before the call; empty if there is no index. */
+  position(bucket: string, signal?: AbortSignal): Promise<Position>;
   /** Creates what the bucket's documents need (index, aliases). Idempotent. */
   createBucket(bucket: string, signal?: AbortSignal): Promise<void>;
   /**
@@ -196,10 +217,14 @@ export interface ObjectMaintenance {
     signal?: AbortSignal,
   ): Promise<readonly ObjectDocument[]>;
   /**
-   * Deletes tombstones whose `deleted_at` is before the given moment; a document that is written meanwhile stays (rule 1). Resolves
-   * with how many: fewer than `limit` if there are none left, or if the next run finds them.
+   * Deletes tombstones whose `deleted_at` is before the given moment and that were written up to the position; a document that is
+   * written meanwhile stays (rule 1). Resolves with how many: fewer than `limit` if there are none left, or if the next run finds them.
    */
-  purge(bucket: string, page: { readonly deletedBeforeMs: number; readonly limit: number }, signal?: AbortSignal): Promise<number>;
+  purge(
+    bucket: string,
+    page: { readonly deletedBeforeMs: number; readonly upTo: Position; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<number>;
 }
 
 // ── sums over the objects that a search finds ────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ import type { ObjectFilter, Store } from '../../src/store/store.ts';
 import { isLong } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { allPages, placesOf } from './search-pages.ts';
-import { contractWorld, DAY_MS, iso, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
+import { contractWorld, DAY_MS, iso, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 import { filterOf } from '../../src/search/search.ts';
 
 const NOON_MS = Date.UTC(2026, 8, 1, 12);
@@ -303,28 +303,6 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
         { numRuns: isLong ? 2_000 : 150 },
       );
       expect(found).toBeGreaterThan(0);
-    });
-
-    it('shows what was written last, deletions too, the newest first', async () => {
-      const bucket = `${ONE}-changes`;
-      const changed: readonly ObjectDocument[] = [
-        live(bucket, 'a/1', { indexed_at: iso(NOON_MS) }),
-        live(bucket, 'a/2', { indexed_at: iso(NOON_MS + 2) }),
-        { ...tombstone(bucket, 'a/3'), indexed_at: iso(NOON_MS + 1) },
-        live(bucket, 'b', { indexed_at: iso(NOON_MS + 2) }),
-      ];
-      for (const each of [store, model]) await each.objects.createBucket(bucket);
-      await world.write(changed, model);
-      const pagesOf = [
-        { prefix: '', sinceMs: 0, limit: 10 },
-        { prefix: '', sinceMs: -1, limit: 10 },
-        { prefix: '', sinceMs: NOON_MS, limit: 2 },
-        { prefix: 'a/', sinceMs: NOON_MS, limit: 10 },
-        { prefix: '', sinceMs: NOON_MS + 2, limit: 10 },
-      ];
-      for (const page of pagesOf) expect(await store.objects.changes(bucket, page)).toEqual(await model.objects.changes(bucket, page));
-      expect(keysOf(await store.objects.changes(bucket, pagesOf[0]!))).toEqual(['a/2', 'b', 'a/3', 'a/1']);
-      expect(await store.objects.changes(`${bucket}-never`, pagesOf[0]!)).toEqual([]);
     });
 
     it('takes patterns with the most stars on the longest keys in a moment', async () => {

@@ -45,7 +45,7 @@ async function read(client: Client) {
   expect(absent.answer).toMatchObject({ agrees: true, agreement: expect.stringContaining('does not find it, which is correct') });
   const sums = await call('usage', { bucket: 'photos', by: 'folder' });
   expect(sums.answer).toMatchObject({ objects: 1, by: [{ groups: [{ name: 'notes/', objects: 1, bytes: 4 }] }] });
-  expect((await call('changes_since', { bucket: 'photos' })).answer).toMatchObject({ items: [{ key: HOSTILE }] });
+  expect((await call('list_changes', { bucket: 'photos' })).answer).toMatchObject({ items: [{ key: HOSTILE }] });
   expect((await call('list_buckets', {})).answer).toMatchObject({
     items: expect.arrayContaining([expect.objectContaining({ bucket: 'photos' })]),
   });

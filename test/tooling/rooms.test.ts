@@ -27,16 +27,16 @@ const WORLD = ['store', 'aws', 'observing'] as const;
 
 const rooms: Readonly<Record<string, Room>> = {
   base: { imports: [], lines: 1_208, first: 'base/fault.ts' },
-  records: { imports: ['base'], lines: 1_920, first: 'records/bucket.ts' },
+  records: { imports: ['base'], lines: 1_967, first: 'records/bucket.ts' },
   // room for one more dialect
   events: { imports: ['base', 'records'], lines: 1_200, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_250, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 750, first: 'process/telemetry.ts' },
-  store: { imports: [...GROUND], lines: 5_101, budget: 4_800, first: 'store/store.ts' },
+  store: { imports: [...GROUND], lines: 5_426, budget: 4_800, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_835, budget: 2_400, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_986, budget: 1_600, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 4_200, first: 'indexer/data-path.ts' },
-  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_303, budget: 4_300, first: 'repair/close-gaps.ts' },
+  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_321, budget: 4_300, first: 'repair/close-gaps.ts' },
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_931, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },
@@ -50,7 +50,7 @@ const rooms: Readonly<Record<string, Room>> = {
   settings: { imports: [...GROUND], lines: 885, first: 'settings/settings.ts' },
   demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 900, first: 'demo/server.ts' },
   panel: { imports: [...PURE, 'contract'], lines: 5_000, first: 'panel/browser/shell.tsx' },
-  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_105, budget: 2_400, first: 'cli/run-cli.ts' },
+  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_211, budget: 2_400, first: 'cli/run-cli.ts' },
   serve: {
     imports: [
       ...GROUND,

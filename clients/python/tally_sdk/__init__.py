@@ -20,7 +20,7 @@ from typing import Optional
 
 from . import admin, api_keys
 from ._client import client as _state
-from ._index import buckets, explain, job, jobs, reindex, search, usage
+from ._index import buckets, changes, explain, job, jobs, reindex, search, usage
 from ._login import login as _log_in
 from ._version import VERSION as __version__
 from .errors import (
@@ -44,6 +44,7 @@ from .records import (
     Bucket,
     BucketStatus,
     Caller,
+    Changes,
     Explanation,
     Grant,
     Grouping,
@@ -111,6 +112,7 @@ __all__ = [
     "Bucket",
     "BucketStatus",
     "Caller",
+    "Changes",
     "ConfigurationError",
     "CredentialsError",
     "Explanation",
@@ -135,6 +137,7 @@ __all__ = [
     "admin",
     "api_keys",
     "buckets",
+    "changes",
     "configure",
     "explain",
     "job",

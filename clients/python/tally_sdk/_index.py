@@ -1,15 +1,19 @@
 """Searching the index, explaining it, and re-indexing."""
 
+import time
 from datetime import date, datetime, timezone
 from itertools import chain, islice
 from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
 from ._client import Query, client, segment_of
 from ._decode import decode
-from .records import Bucket, Explanation, Job, StoredObject, Usage
+from .records import Bucket, Changes, Explanation, Job, StoredObject, Usage
 
 # the largest page of the API
 _PAGE_MAX = 1_000
+
+# a write is searchable within a second
+_FOLLOW_INTERVAL_S = 1.0
 
 # a day is its beginning in the zone `tz`; a text is one of the forms of the API
 Moment = Union[datetime, date, str]
@@ -201,6 +205,31 @@ def _pairs(values: Optional[Pairs]) -> Optional[List[str]]:
 def buckets() -> List[Bucket]:
     """The connected buckets, over as many pages as there are."""
     return [*client.pages(Bucket, "/v1/buckets", {"limit": _PAGE_MAX})]
+
+
+def changes(
+    bucket: str, *, prefix: Optional[str] = None, after: Optional[str] = None, follow: bool = False
+) -> Iterator[Changes]:
+    """
+    What the index of a bucket says, from old to new: pages of puts and deletions, each object at the place of its latest
+    write. `after`: the `cursor` of the last page that was applied; None: from the beginning. `follow`: waits for more
+    instead of ending.
+
+    Apply each item if its `clock` is not below the one that you have of its key, then store the page's `cursor`. A page with
+    `reset` begins again: empty your copy first. The copy equals the index when `more` is false. What fails is raised: go on
+    with the last cursor.
+    """
+    while True:
+        query: Query = {"bucket": bucket, "prefix": prefix, "after": after, "limit": _PAGE_MAX}
+        page = client.get(Changes, "/v1/changes", query)
+        if page.items or page.reset or page.cursor != after:
+            yield page
+        after = page.cursor
+        if page.more:
+            continue
+        if not follow:
+            return
+        time.sleep(_FOLLOW_INTERVAL_S)
 
 
 def explain(bucket: str, key: str) -> Explanation:

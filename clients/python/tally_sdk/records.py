@@ -129,6 +129,18 @@ class StoredObject:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """A page of the feed of a bucket's index."""
+
+    items: Tuple[StoredObject, ...]
+    # where the next page begins
+    cursor: str
+    more: bool
+    # the follower begins again: the items, and all that come later, belong to an empty copy
+    reset: bool = False
+
+
+@dataclass(frozen=True)
 class BucketStatus:
     """How far the index of a bucket can be relied on."""
 

@@ -201,6 +201,13 @@ class Registry:
         page: Json = {"items": items[start:end]}
         return {**page, "next": str(end)} if end < len(items) else page
 
+    def _feed(self, query: Dict[str, str]) -> Json:
+        if query.get("after") == "lost":
+            return {"items": [], "cursor": "0", "more": True, "reset": True}
+        start = int(query.get("after", "0"))
+        end = min(start + self.page_size, 5)
+        return {"items": [_object(f"cat-{number}.jpg") for number in range(start, end)], "cursor": str(end), "more": end < 5}
+
     def _index(self, received: Received, query: Dict[str, str], place: str, key: Optional[Json]) -> Any:
         role = "admin" if self.admin else "user"
         user = {"id": "u1", "email": EMAIL, "email_verified": self.email_verified}
@@ -216,6 +223,7 @@ class Registry:
             "GET /v1/admin/users/u1/access": ACCESS,
             "GET /v1/objects": self._page([_object(f"2026/cat-{number}.jpg") for number in range(5)], query),
             "GET /v1/usage": USAGE,
+            "GET /v1/changes": self._feed(query),
             "GET /v1/buckets": {**self._page([{**BUCKET, "bucket": name} for name in self.buckets], query), "unconnected": []},
             "GET /v1/buckets/photos/explain": {**EXPLANATION, "key": query.get("key")},
             "POST /v1/buckets/photos/reindex": job,

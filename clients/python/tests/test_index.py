@@ -38,6 +38,15 @@ class Index(World):
         with self.assertRaises(ValueError):
             sdk.search("cat", limit=0)
 
+    def test_changes_go_on_from_a_cursor_and_tell_when_to_begin_again(self) -> None:
+        pages = [*sdk.changes("photos", prefix="2026/")]
+        self.assertEqual([each.key for page in pages for each in page.items], [f"cat-{number}.jpg" for number in range(5)])
+        self.assertEqual(self.registry.queries[-1], [("bucket", "photos"), ("prefix", "2026/"), ("after", "4"), ("limit", "1000")])
+        self.assertEqual([*sdk.changes("photos", after=pages[-1].cursor)], [])
+        self.assertEqual([page.reset for page in sdk.changes("photos", after="lost")], [True, False, False, False])
+        following = sdk.changes("photos", after=pages[-2].cursor, follow=True)
+        self.assertEqual([each.key for each in next(following).items], ["cat-4.jpg"])
+
     def test_search_sends_every_filter_as_the_api_takes_it(self) -> None:
         noon = datetime.datetime(2026, 1, 2, 13, 0, 0, 1_999, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
         sdk.search(

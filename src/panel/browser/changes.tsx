@@ -26,19 +26,13 @@ const columns: readonly Column<Change>[] = [
 
 /** A tab of the page of a bucket. */
 export function Changes({ bucket }: { readonly bucket: string }) {
-  const loaded = useAnswer('GET /v1/changes', { query: { bucket, limit: SHOWN_MAX } });
+  const loaded = useAnswer('GET /v1/changes', { query: { bucket, newest: 'true', limit: SHOWN_MAX } });
   return (
     <>
       <p>The latest change of each object.</p>
       <Shown loaded={loaded}>
         {({ items }) => (
-          <Table
-            label="Changes of the index"
-            columns={columns}
-            rows={items}
-            keyOf={({ key }) => key}
-            empty="Nothing was written or deleted within the last 24 hours."
-          />
+          <Table label="Changes of the index" columns={columns} rows={items} keyOf={({ key }) => key} empty="Nothing was written yet." />
         )}
       </Shown>
     </>

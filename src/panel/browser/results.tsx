@@ -83,7 +83,7 @@ export function Results({ search, found }: ResultsProps) {
   return (
     <section aria-label={isDeleted ? 'Deleted objects' : 'Objects'} class="results">
       {found.value !== undefined && <Summary search={search} found={found.value} />}
-      {isDeleted && <p class="quiet">Deleted objects are shown for seven days after they were deleted.</p>}
+      {isDeleted && <p class="quiet">Deleted objects are shown for at least seven days.</p>}
       <Listed
         loaded={found}
         hrefOfNext={(cursor) => hrefOf('search', { ...choicesOf(search), cursor })}

@@ -69,7 +69,7 @@ export const filterFields = {
     .describe('NAME=VALUE: only objects with this user metadata, without x-amz-meta-; NAME: with any value. Each of several must match.'),
   deleted: flag
     .exactOptional()
-    .describe('`true`: objects deleted in the last seven days, only by bucket, key, prefix, contains and match.'),
+    .describe('`true`: objects deleted in the last 7 to 14 days, only by bucket, key, prefix, contains and match.'),
   deleted_after: moment.exactOptional().describe('Only objects deleted at or after this moment.'),
   deleted_before: moment.exactOptional().describe('Only objects deleted before this moment.'),
 } as const;

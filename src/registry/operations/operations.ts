@@ -46,7 +46,8 @@ import { createConnections } from '../../connect/connections.ts';
 import { disconnectBucket } from './disconnect-bucket.ts';
 import { explain } from '../../search/explain.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
-import { listChanges, createSearch, getUsage } from '../../search/search.ts';
+import { listChanges } from '../../search/changes.ts';
+import { createSearch, getUsage } from '../../search/search.ts';
 import { getEvents } from './events.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../records/job.ts';
@@ -206,9 +207,7 @@ function readOperations(parts: ReadParts): ReadOperations {
       const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
       return { ...found, ...(asOf && { as_of: asOf.map((each) => ({ ...each, status: statusFor(actor, each.status) })) }) };
     },
-    listChanges: async ({ query }, { actor, signal }) => ({
-      items: await listChanges(parts, query, await readableBy(actor, signal), signal),
-    }),
+    listChanges: async ({ query }, { actor, signal }) => listChanges(parts, query, await readableBy(actor, signal), signal),
     getUsage: async ({ query }, { actor, signal }) => getUsage(parts, query, await readableBy(actor, signal), signal),
     async explainObject({ params, query }, { actor, signal }) {
       const explanation = await explain(parts, { ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);

@@ -28,7 +28,9 @@ export function createBulkWrite({ client, names, clock }: BulkWriteDependencies)
     signal?.throwIfAborted();
     const prepared = writes.map((write) => bulkAction(write, names));
     const actions = prepared.filter((action) => 'write' in action);
-    const answers = judgeRejections(actions, await sendActions(client, actions, signal));
+    const sentNow = await sendActions(client, actions, signal);
+    await noteNeverHeld(client, sentNow.created, signal);
+    const answers = judgeRejections(actions, sentNow.answers);
     if (actions.length === writes.length) return answers;
     const sent = answers.values();
     return prepared.map((action) => ('write' in action ? (sent.next().value ?? unanswered) : action));
@@ -48,24 +50,40 @@ const QUERY = {
   filter_path: 'items.*.status,items.*.result,items.*.error.type,items.*.error.reason',
 };
 
+interface Sent {
+  readonly answers: readonly IndexWriteAnswer[];
+  /** The tombstones for whose keys the index held nothing. */
+  readonly created: readonly BulkAction[];
+}
+
+/**
+ * Notes of tombstones that their keys were never held, so that the feed leaves them out. It is a write of its own, since only the answer
+ * to the first one tells; a second tombstone of such a key is not told apart, and neither is one whose note fails: followers then delete
+ * what they don't have.
+ */
+async function noteNeverHeld(client: OpenSearchClient, tombstones: readonly BulkAction[], signal?: AbortSignal): Promise<void> {
+  if (tombstones.length === 0) return;
+  const lines = tombstones.map((action) => linesOf({ ...action, neverHeld: true })).join('');
+  await client.send({ method: 'POST', path: '/_bulk', query: QUERY, lines }, signal).catch(() => undefined);
+}
+
 /** Sends actions as one request. */
-async function sendActions(
-  client: OpenSearchClient,
-  actions: readonly BulkAction[],
-  signal?: AbortSignal,
-): Promise<readonly IndexWriteAnswer[]> {
-  if (actions.length === 0) return [];
+async function sendActions(client: OpenSearchClient, actions: readonly BulkAction[], signal?: AbortSignal): Promise<Sent> {
+  if (actions.length === 0) return NOTHING_SENT;
   const lines = actions.map(linesOf).join('');
   // a repeat at the same clock is accepted, or answered `equal` with the content that is stored
   const answer = await client.send({ method: 'POST', path: '/_bulk', repeatable: true, query: QUERY, lines }, signal);
-  if (answer.status === 200) return bulkVerdicts(actions, answer.body);
+  if (answer.status === 200) return { answers: bulkVerdicts(actions, answer.body), created: createdTombstones(actions, answer.body) };
   const fault = requestFault(answer);
   // too large for the server, or it cannot parse the request, which should be impossible
   const isRefused = answer.status === 413 || answer.status === 400;
   if (!isRefused) throw fault;
   if (actions.length > 1) throw new FaultError('index.rejected', fault.reason);
-  if (answer.status === 413) return [faultAnswer('index.rejected', '413: the document is larger than the server accepts')];
-  return [faultAnswer('internal.unexpected', fault.reason)];
+  const isTooLarge = answer.status === 413;
+  const refused = isTooLarge
+    ? faultAnswer('index.rejected', '413: the document is larger than the server accepts')
+    : faultAnswer('internal.unexpected', fault.reason);
+  return { answers: [refused], created: [] };
 }
 
 // ── the lines of a request, and the answer to each item ────────────────────────────────────────────────────────────
@@ -75,7 +93,11 @@ export interface BulkAction {
   readonly write: IndexWrite;
   readonly alias: string;
   readonly id: string;
+  /** Of a tombstone: the index held nothing of the key. */
+  readonly neverHeld?: true;
 }
+
+const NOTHING_SENT: Sent = { answers: [], created: [] };
 
 /** The action of a write, or the fault if the write cannot be sent. */
 export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
@@ -87,11 +109,12 @@ export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (
 }
 
 /** The action line and the document line of an action, each with a newline. */
-export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
-  const action = `${actionBegin(alias)}${JSON.stringify(id)}${actionEnds[equalClock](document.clock)}`;
+export function linesOf({ write: { document, equalClock }, alias, id, neverHeld }: BulkAction): string {
+  const action = `${actionBegin(alias)}${JSON.stringify(id)}${actionEnds[neverHeld === true ? 'accept' : equalClock](document.clock)}`;
   // a copy of the document with its search fields would cost as much as the rest of the line
   const fields = searchFieldsOf(document);
-  const searched = fields.folded.includes('\0') ? { ...fields, folded: wildcardText(fields.folded) } : fields;
+  const known = neverHeld === true ? { ...fields, never_held: true } : fields;
+  const searched = known.folded.includes('\0') ? { ...known, folded: wildcardText(known.folded) } : known;
   return `${action}\n${JSON.stringify(document).slice(0, -1)},${JSON.stringify(searched).slice(1)}\n`;
 }
 
@@ -124,6 +147,13 @@ function verdictOf(action: BulkAction | undefined, { index: { status, result, er
 }
 
 const WRITTEN: IndexWriteAnswer = { kind: 'written' };
+
+function createdTombstones(actions: readonly BulkAction[], body: unknown): readonly BulkAction[] {
+  // few requests have any
+  if (!actions.some(({ write }) => write.document.deleted)) return [];
+  const { items } = parseAnswer(answerSchema, body);
+  return actions.filter(({ write }, at) => write.document.deleted && items[at]?.index.result === 'created');
+}
 
 /** Whether the answer has this many items, and each says that its document was written, as almost all do. Any other answer passes the schema. */
 function sayWritten(body: unknown, count: number): boolean {

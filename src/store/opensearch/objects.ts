@@ -2,12 +2,13 @@ import { z } from 'zod';
 import { type ObjectDocument, documentId, objectDocumentSchema } from '../../ordering/document.ts';
 import { FaultError, type Fault } from '../../base/fault.ts';
 import type { Clock } from '../../process/clock.ts';
-import type { ObjectIndex } from '../store.ts';
+import type { ObjectIndex, ObjectScan } from '../store.ts';
 import { createBulkWrite } from './bulk.ts';
+import { createChanges } from './changes.ts';
 import type { OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema, requestFault } from './faults.ts';
 import type { IndexNames } from './setup.ts';
-import { filterQuery, partsQuery, sortOf } from './query.ts';
+import { filterQuery, sortOf } from './query.ts';
 import { createSearchSender, documentsOf } from './search.ts';
 
 interface ObjectsDependencies {
@@ -17,13 +18,14 @@ interface ObjectsDependencies {
   readonly newIndex: Readonly<Record<string, unknown>>;
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly probe: ObjectIndex['probe'];
+  readonly refresh: ObjectScan['refresh'];
 }
 
 /**
  * Creates the object index on OpenSearch. It needs the permissions read, write, create_index, delete_index and manage_aliases
  * on its indices, and composite operations (bulk, mget) on the cluster.
  */
-export function createObjectIndex({ client, names, newIndex, clock, probe }: ObjectsDependencies): ObjectIndex {
+export function createObjectIndex({ client, names, newIndex, clock, probe, refresh }: ObjectsDependencies): ObjectIndex {
   const sendSearch = createSearchSender(client, names);
 
   /** The indices behind the alias of a bucket: one that was restored or copied has another name than the first. */
@@ -60,17 +62,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
       return found === undefined ? 0 : Math.min(max + 1, parseAnswer(countSchema, found).hits.total.value);
     },
 
-    async changes(bucket, { prefix, within, sinceMs, limit }, signal) {
-      const since = { range: { indexed_at: { gt: new Date(sinceMs).toISOString() } } };
-      const filter = [
-        since,
-        ...(prefix === '' ? [] : [{ prefix: { key: prefix } }]),
-        ...(within === undefined ? [] : [partsQuery(within, 'key')]),
-      ];
-      const sort = [{ indexed_at: 'desc' }, { key: 'asc' }];
-      const found = await sendSearch({ bucket }, { size: limit, query: { bool: { filter } }, sort, track_total_hits: false }, signal);
-      return documentsOf(found);
-    },
+    ...createChanges({ client, names, sendSearch, refresh }),
 
     async createBucket(bucket, signal) {
       const [index = names.objectsIndex(bucket)] = await indicesOf(bucket, signal);

@@ -5,6 +5,7 @@ import { compareKeys, firstAfterPrefix } from '../../base/key-order.ts';
 import { scannedDocumentSchema, type ObjectScan, type ScannedDocument, type ObjectMaintenance } from '../store.ts';
 import type { OpenSearchAnswer, OpenSearchClient, OpenSearchRequest } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
+import { positionOf } from './changes.ts';
 import type { IndexNames } from './setup.ts';
 import { isoOf, type ObjectDocument } from '../../ordering/document.ts';
 import { createSearchSender, documentsOf } from './search.ts';
@@ -135,15 +136,29 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
       const filter = [{ term: { deleted: false } }, { range: { expires_at: { lt: isoOf(beforeMs) } } }];
       return page(bucket, filter, range, signal);
     },
-    async purge(bucket, { deletedBeforeMs, limit }, signal) {
-      const body = {
-        query: { bool: { filter: [{ term: { deleted: true } }, { range: { deleted_at: { lt: isoOf(deletedBeforeMs) } } }] } },
-      };
-      // A document that was written since it was found has another sequence number, and stays. The refresh keeps the next call from
-      // finding what this one deleted.
-      const query = { conflicts: 'proceed', max_docs: limit, refresh: true, timeout: '5s' };
-      const answer = await client.send({ method: 'POST', path: `/${names.objectsAlias(bucket)}/_delete_by_query`, query, body }, signal);
-      return isIndexMissing(answer) ? 0 : parseAnswer(purgedSchema, bodyOf(answer, 'index')).deleted;
+    async purge(bucket, { deletedBeforeMs, upTo, limit }, signal) {
+      const alias = names.objectsAlias(bucket);
+      // of another history: what an index was before it was restored says nothing about what it is
+      const now = await positionOf(client, alias, signal);
+      let purged = 0;
+      for (const [shard, { history, at }] of Object.entries(upTo)) {
+        if (now?.[shard]?.history !== history || purged === limit) continue;
+        const old = [{ term: { deleted: true } }, { range: { deleted_at: { lt: isoOf(deletedBeforeMs) } } }];
+        const body = { query: { bool: { filter: [...old, { range: { _seq_no: { lte: at } } }] } } };
+        // A document that was written since it was found has another sequence number, and stays. The refresh keeps the next call from
+        // finding what this one deleted.
+        const query = {
+          conflicts: 'proceed',
+          max_docs: limit - purged,
+          refresh: true,
+          timeout: '5s',
+          preference: `_shards:${shard}|_primary`,
+        };
+        const answer = await client.send({ method: 'POST', path: `/${alias}/_delete_by_query`, query, body }, signal);
+        if (isIndexMissing(answer)) return purged;
+        purged += parseAnswer(purgedSchema, bodyOf(answer, 'index')).deleted;
+      }
+      return purged;
     },
   };
 }

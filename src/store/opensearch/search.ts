@@ -6,7 +6,7 @@ import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
 import type { IndexNames } from './setup.ts';
 
-type SendSearch = (
+export type SendSearch = (
   /** `partial`: the answer may lack what a shard did not find in time, and says so. */
   filter: Pick<ObjectFilter, 'bucket' | 'deleted' | 'within'> & { readonly partial?: boolean },
   body: Readonly<Record<string, unknown>>,

@@ -46,6 +46,7 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
   // also set because an index without this setting stops refreshing while there are no searches
   const refreshed = { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` };
   const state = createStateStore({ client, names, clock });
+  const scan = createObjectScan({ client, names });
 
   return {
     product: 'opensearch',
@@ -55,8 +56,9 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
       newIndex: withSettings(objectsFile, { ...refreshed, number_of_shards: shards }),
       clock,
       probe: (signal) => probeState(state, signal),
+      refresh: (bucket, signal) => scan.refresh(bucket, signal),
     }),
-    scan: createObjectScan({ client, names }),
+    scan,
     state,
     audit: createOpenSearchAudit({ client, names, newIndex: withSettings(auditFile, refreshed) }),
     maintenance: createObjectMaintenance(client, names),

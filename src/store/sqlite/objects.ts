@@ -5,6 +5,7 @@ import { documentWords, type ObjectDocument } from '../../ordering/document.ts';
 import { FaultError } from '../../base/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectMaintenance } from '../store.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
+import { createNumbering, positionOf } from './changes.ts';
 import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './schema.ts';
 import { foldedColumn } from './conditions.ts';
 import type { SqliteReader } from './reads.ts';
@@ -16,6 +17,8 @@ const heldSchema = z.object({
   id: z.number(),
   clock: z.number(),
   deleted: z.number(),
+  /** Whether the feed has it: 0 for the tombstone of a key that the index never held. */
+  told: z.number(),
 });
 type Held = z.infer<typeof heldSchema>;
 const identitySchema = z.object({ id: z.string() });
@@ -30,10 +33,12 @@ export function createSqliteObjects(
   connection: SqliteConnection,
   probe: ObjectIndex['probe'],
 ): Omit<ObjectIndex, keyof SqliteReader['objects']> {
+  const beginNumbers = createNumbering();
+
   return {
     async write(writes, signal) {
       if (writes.length === 0) return [];
-      return connection.use((session) => session.transaction(() => writeAll(session, writes)), signal);
+      return connection.use((session) => session.transaction(() => writeAll(session, writes, beginNumbers(session))), signal);
     },
 
     async getMany(bucket, keys, signal) {
@@ -66,6 +71,8 @@ export function createSqliteObjects(
       while (!connection.use((session) => deleteSome(session, bucket), signal)) await letOthersRun();
     },
 
+    position: async (bucket, signal) => connection.use((session) => positionOf(session, bucket), signal),
+
     probe,
 
     async probeBucket(bucket, signal) {
@@ -93,33 +100,38 @@ export function createPurge(connection: SqliteConnection, { tombstones }: Pick<S
   };
 }
 
-function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): readonly IndexWriteAnswer[] {
+type Numbers = ReturnType<ReturnType<typeof createNumbering>>;
+
+function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[], numbers: Numbers): readonly IndexWriteAnswer[] {
   const created = new Map<string, boolean>();
   function isCreated(bucket: string): boolean {
     const known = created.get(bucket) ?? statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined;
     created.set(bucket, known);
     return known;
   }
-  return writes.map((write): IndexWriteAnswer => {
+  const answers = writes.map((write): IndexWriteAnswer => {
     const { bucket } = write.document;
     if (!isCreated(bucket)) {
       return { kind: 'fault', fault: { code: 'bucket.index-missing', reason: missingReason(bucket) } };
     }
-    return writeOne(statement, write);
+    return writeOne(statement, write, numbers);
   });
+  numbers.store();
+  return answers;
 }
 
 function missingReason(bucket: string): string {
   return `the index of bucket ${bucket} was never created, or it was removed`;
 }
 
-function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {
+function writeOne(statement: Statement, { document, equalClock }: IndexWrite, numbers: Numbers): IndexWriteAnswer {
   const row = statement(HELD_BY_KEY).get(document.bucket, document.key);
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
 
-  const columns = columnsOf(document);
+  const isTold = !document.deleted || held?.told === 1;
+  const columns = columnsOf(document, isTold ? numbers.next() : null);
   const id = held === undefined ? insert(statement, document, columns) : held.id;
   if (held !== undefined) update(statement, held.id, columns);
   writeWords(statement, { id, held, document });
@@ -148,26 +160,26 @@ type Columns = readonly (string | number | null)[];
 
 function insert(statement: Statement, { bucket, key }: ObjectDocument, columns: Columns): number | bigint {
   return statement(
-    'INSERT INTO objects (bucket, key, folded, size, modified, class, extension, built, clock, deleted, settled, expires_at, deleted_at, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO objects (bucket, key, folded, size, modified, class, extension, seq, clock, deleted, settled, expires_at, deleted_at, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   ).run(bucket, key, foldedColumn(key), ...columns).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, columns: Columns): void {
   statement(
-    'UPDATE objects SET size = ?, modified = ?, class = ?, extension = ?, built = ?, clock = ?, deleted = ?, settled = ?, expires_at = ?, deleted_at = ?, document = ? WHERE id = ?',
+    'UPDATE objects SET size = ?, modified = ?, class = ?, extension = ?, seq = ?, clock = ?, deleted = ?, settled = ?, expires_at = ?, deleted_at = ?, document = ? WHERE id = ?',
   ).run(...columns, id);
 }
 
 /** The values of the columns that both statements write, in their order. */
-function columnsOf(document: ObjectDocument): Columns {
+function columnsOf(document: ObjectDocument, seq: number | null): Columns {
   const { size = null, last_modified: modified, storage_class: storageClass = null, extension = null } = document;
-  const { indexed_at: indexedAt, clock, deleted, settled, expires_at: expiresAt = null, deleted_at: deletedAt = null } = document;
+  const { clock, deleted, settled, expires_at: expiresAt = null, deleted_at: deletedAt = null } = document;
   return [
     size,
     modified === undefined ? null : Date.parse(modified),
     storageClass,
     extension,
-    Date.parse(indexedAt),
+    seq,
     clock,
     deleted ? 1 : 0,
     settled ? 1 : 0,

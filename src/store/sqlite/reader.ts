@@ -5,7 +5,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
-import { latestChanges, expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsettledDocuments } from './scan.ts';
+import { changesOf, latestOf } from './changes.ts';
+import { expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsettledDocuments } from './scan.ts';
 import { createSqliteConnection, type SqliteReads } from './connection.ts';
 import { ENDED } from './conditions.ts';
 import type { Question, Questions, ReaderAnswer, ReaderRequest } from './reads.ts';
@@ -15,7 +16,8 @@ import { sumUsage } from './usage.ts';
 const answers: { readonly [Name in keyof Questions]: (reads: SqliteReads, ...asked: Questions[Name]) => Promise<unknown> } = {
   search: searchObjects,
   count: countObjects,
-  changes: latestChanges,
+  changes: changesOf,
+  latest: latestOf,
   usage: sumUsage,
   scan: scanObjects,
   unsettled: unsettledDocuments,

@@ -10,6 +10,7 @@ export interface Questions {
   readonly search: [query: ObjectQuery];
   readonly count: [filter: ObjectFilter, max: number];
   readonly changes: [bucket: string, page: Parameters<ObjectIndex['changes']>[1]];
+  readonly latest: [bucket: string, page: Parameters<ObjectIndex['latest']>[1]];
   readonly usage: [query: UsageQuery];
   readonly scan: [bucket: string, range: Parameters<ObjectScan['scan']>[1]];
   readonly unsettled: [bucket: string, page: Page<'unsettled'>];
@@ -41,7 +42,7 @@ interface Pending {
 }
 
 export interface SqliteReader {
-  readonly objects: Pick<ObjectIndex, 'search' | 'count' | 'changes'>;
+  readonly objects: Pick<ObjectIndex, 'search' | 'count' | 'changes' | 'latest'>;
   readonly scan: Pick<ObjectScan, 'scan' | 'countLive'>;
   readonly maintenance: Pick<ObjectMaintenance, 'unsettled' | 'unsettledBuckets' | 'expiring'>;
   readonly usage: SumUsage;
@@ -121,6 +122,7 @@ export function createSqliteReader(path: string): SqliteReader {
       search: (query, signal) => ask({ name: 'search', asked: [query] }, signal),
       count: (filter, max, signal) => ask({ name: 'count', asked: [filter, max] }, signal),
       changes: (bucket, page, signal) => ask({ name: 'changes', asked: [bucket, page] }, signal),
+      latest: (bucket, page, signal) => ask({ name: 'latest', asked: [bucket, page] }, signal),
     },
     scan: {
       scan: (bucket, range, signal) => ask({ name: 'scan', asked: [bucket, range] }, signal),

@@ -1,14 +1,14 @@
-/** Pages of documents in the order of their keys (collation BINARY, which is that of UTF-8 bytes): what a reconcile compares, and what the calendar asks for. And the latest changes of a bucket. */
+/** Pages of documents in the order of their keys (collation BINARY, which is that of UTF-8 bytes): what a reconcile compares, and what the calendar asks for. */
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { isoOf, type ObjectDocument } from '../../ordering/document.ts';
-import type { ObjectMaintenance, ObjectScan, ScannedDocument, ObjectIndex } from '../store.ts';
+import type { ObjectMaintenance, ObjectScan, ScannedDocument } from '../store.ts';
 import type { SqliteReads } from './connection.ts';
-import { documentOfRow, scannedOfRow, DOCUMENT_BY_KEY } from './schema.ts';
+import { positionOf, SHARD } from './changes.ts';
+import { documentOfRow, scannedOfRow } from './schema.ts';
 import { unlessEnded } from './conditions.ts';
-import { boundsOf, fromKey, keyConditions, sqlOf, untilKey, valuesOf, chunksOf } from './ranges.ts';
-import { compareKeys } from '../../base/key-order.ts';
+import { boundsOf, fromKey, keyConditions, sqlOf, untilKey, valuesOf } from './ranges.ts';
 
 /** Rows that are read at a time: some 5 ms. */
 const CHUNK = 1_000;
@@ -69,10 +69,16 @@ const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
 export async function oldTombstones(
   reads: SqliteReads,
   bucket: string,
-  { deletedBeforeMs, limit }: Parameters<ObjectMaintenance['purge']>[1],
+  { deletedBeforeMs, upTo, limit }: Parameters<ObjectMaintenance['purge']>[1],
 ): Promise<readonly z.infer<typeof tombstoneSchema>[]> {
+  const now = reads.use((session) => positionOf(session, bucket))[SHARD];
+  const mark = upTo[SHARD];
+  // of a bucket's index that was made again
+  if (mark === undefined || mark.history !== now?.history) return [];
   const page = { bucket, value: isoOf(deletedBeforeMs), after: '', limit };
-  return rowsOf(reads, `SELECT key, clock FROM ${TOMBSTONES}`, page).map((row) => tombstoneSchema.parse(row));
+  return rowsOf(reads, `SELECT key, clock FROM ${TOMBSTONES} AND ifnull(seq, 0) <= ${mark.at}`, page).map((row) =>
+    tombstoneSchema.parse(row),
+  );
 }
 
 interface Page {
@@ -88,41 +94,4 @@ function rowsOf(reads: SqliteReads, select: string, { bucket, value, after, limi
   const created = 'bucket = (SELECT name FROM buckets WHERE name = ?)';
   const sql = `${select} AND ${created} AND key > ? AND ${unlessEnded('id')} ORDER BY key LIMIT ?`;
   return reads.use(({ statement }) => statement(sql).all(value, bucket, after, limit));
-}
-
-// ── the latest changes of a bucket ───────────────────────────────────────────────────────────────────────────────────
-
-/** Live documents, then tombstones. */
-const SOURCES = ['objects INDEXED BY objects_facts WHERE deleted = 0', 'objects INDEXED BY objects_tombstones WHERE deleted = 1'] as const;
-
-const changeSchema = z.object({ key: z.string(), at: z.number() });
-type Change = z.infer<typeof changeSchema>;
-
-/** The newest documents and tombstones below the prefix, in short synchronous calls. */
-export async function latestChanges(
-  connection: SqliteReads,
-  bucket: string,
-  { prefix, within, sinceMs, limit }: Parameters<ObjectIndex['changes']>[1],
-): Promise<readonly ObjectDocument[]> {
-  let latest: readonly Change[] = [];
-  for (const from of SOURCES) {
-    const source = { filter: { prefix, ...(within && { within }) }, descending: false, from };
-    for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined })) {
-      const sql = `SELECT key, built AS at FROM ${from} AND ${sqlOf(conditions)} AND built > ?
-        AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;
-      const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit));
-      if (found.length > 0) latest = newest([...latest, ...found.map((row) => changeSchema.parse(row))], limit);
-    }
-  }
-  return connection.use(({ statement }) => {
-    const byKey = statement(DOCUMENT_BY_KEY);
-    return latest.flatMap(({ key }) => {
-      const row = byKey.get(bucket, key);
-      return row === undefined ? [] : [documentOfRow(row)];
-    });
-  });
-}
-
-function newest(changes: readonly Change[], limit: number): readonly Change[] {
-  return changes.toSorted((a, b) => b.at - a.at || compareKeys(a.key, b.key)).slice(0, limit);
 }

@@ -9,7 +9,7 @@ import { scannedDocumentSchema, type ScannedDocument } from '../store.ts';
 const APPLICATION_ID = 0x74_6c_6c_79;
 
 /** The number of the schema, in PRAGMA user_version. It is raised with each change of the tables or of the records in them. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 
 /**
  * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
@@ -21,9 +21,13 @@ const SCHEMA_VERSION = 2;
  * - `objects_facts` is the only index over all rows, because a second one would make every write 50 % dearer. Uniqueness of a key is
  *   enforced by looking it up in the writing transaction (objects.ts). Live objects are apart from tombstones, so that a search reads
  *   no tombstones.
- * - `size`, `modified` (`last_modified`), `class` (`storage_class`) and `built` (`indexed_at`) repeat fields of the document, times in
- *   milliseconds, so that `objects_facts` has everything by which searches filter, sort and sum; the calendar asks for `settled`,
- *   `expires_at` and `deleted_at`. They are columns, because every index would read expressions of the document again at each write.
+ * - `size`, `modified` (`last_modified`, in milliseconds) and `class` (`storage_class`) repeat fields of the document, so that
+ *   `objects_facts` has everything by which searches filter, sort and sum; the calendar asks for `settled`, `expires_at` and
+ *   `deleted_at`. They are columns, because every index would read expressions of the document again at each write.
+ * - `seq` numbers the writes of the file, in the order of their commits; null: the tombstone of a key that the index never held. Each
+ *   write of a row takes the next number, so `objects_written` grows at one end of each bucket.
+ * - `starts` has one row for each process that has written, with the last number that it gave out. A copy of the file that is put
+ *   back lacks a start, or ends it earlier, by which followers of the feed are told that their position is lost.
  * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and calling a function of this
  *   process for each key takes twenty times as long.
  * - The ids of `audit` begin with the moment; its other columns are those that queries filter by.
@@ -40,17 +44,19 @@ const SCHEMA = `
     size INTEGER,
     modified INTEGER,
     class TEXT,
-    built INTEGER NOT NULL,
+    seq INTEGER,
     folded TEXT,
     settled INTEGER NOT NULL,
     expires_at TEXT,
     deleted_at TEXT,
     document TEXT NOT NULL
   ) STRICT;
-  CREATE INDEX objects_facts ON objects (bucket, deleted, key, folded, size, modified, class, extension, built, clock);
+  CREATE INDEX objects_facts ON objects (bucket, deleted, key, folded, size, modified, class, extension, clock);
   CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE settled = 0;
   CREATE INDEX objects_expiring ON objects (bucket, key, expires_at) WHERE deleted = 0 AND expires_at IS NOT NULL;
-  CREATE INDEX objects_tombstones ON objects (bucket, key, deleted_at, clock) WHERE deleted = 1;
+  CREATE INDEX objects_tombstones ON objects (bucket, key, deleted_at, clock, seq) WHERE deleted = 1;
+  CREATE INDEX objects_written ON objects (bucket, seq) WHERE seq IS NOT NULL;
+  CREATE TABLE starts (id INTEGER PRIMARY KEY, name TEXT NOT NULL, last INTEGER NOT NULL) STRICT;
   CREATE VIRTUAL TABLE object_words USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
   CREATE TABLE state (
     id TEXT PRIMARY KEY,
@@ -118,14 +124,15 @@ export function createSchema(database: DatabaseSync): void {
 const rowSchema = z.object({ document: z.string() });
 
 /** A row by its bucket (?1) and key (?2): a search of the index for a live object, and one for a tombstone. IN (0, 1) would take twice as long. */
-function byKeySql(columns: string): string {
-  return [0, 1]
-    .map((deleted) => `SELECT ${columns} FROM objects WHERE bucket = ?1 AND deleted = ${deleted} AND key = ?2`)
+function byKeySql(live: string, tombstone: string): string {
+  return [live, tombstone]
+    .map((columns, deleted) => `SELECT ${columns} FROM objects WHERE bucket = ?1 AND deleted = ${deleted} AND key = ?2`)
     .join(' UNION ALL ');
 }
 
-export const DOCUMENT_BY_KEY = byKeySql('document');
-export const HELD_BY_KEY = byKeySql('id, clock, deleted');
+export const DOCUMENT_BY_KEY = byKeySql('document', 'document');
+/** `told`: whether the feed has it; all of it is in the indexes. */
+export const HELD_BY_KEY = byKeySql('id, clock, deleted, 1 AS told', 'id, clock, deleted, seq IS NOT NULL AS told');
 
 /** The document of a row, which is JSON in the column `document`. */
 export function documentOfRow(row: unknown): ObjectDocument {

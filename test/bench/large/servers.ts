@@ -206,6 +206,8 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
       search: unasked,
       count: unasked,
       changes: unasked,
+      latest: unasked,
+      position: unasked,
       createBucket: unasked,
       identities: unasked,
       removeBucket: unasked,

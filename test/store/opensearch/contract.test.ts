@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { auditContract } from '../../contracts/audit-contract.ts';
 import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
+import { feedContract } from '../../contracts/feed-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
@@ -16,6 +17,7 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   storeContract('the OpenSearch store', open);
   auditContract('the OpenSearch store', open);
   maintenanceContract('the OpenSearch store', open);
+  feedContract('the OpenSearch store', open);
   // a term of the index has 32,766 bytes at most, and that of a flat_object begins with the field and the key
   enrichmentContract('the OpenSearch store', { open, takesAnyLength: false });
   // several shards answer in no order, and one is the case that is easier
@@ -26,5 +28,6 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
     searchContract(name, openSharded);
     withinContract(name, openSharded, 20);
     scanContract(name, openSharded);
+    feedContract(name, openSharded, shards);
   }
 });

@@ -347,7 +347,7 @@ describe('a purge', () => {
         return ['a', 'b'].map((key) => ({ key, clock: 42 }));
       },
     });
-    expect(await purge('b', { deletedBeforeMs: Date.now(), limit: 10 })).toBe(1);
+    expect(await purge('b', { deletedBeforeMs: Date.now(), upTo: {}, limit: 10 })).toBe(1);
     connection.close();
     expect(await store.objects.getMany('b', ['a', 'b'])).toEqual([later, undefined]);
   });

@@ -300,7 +300,7 @@ export function createFakeControl(): FakeControl {
     }),
     getUsage: () => usage,
     getEvents: () => events,
-    listChanges: () => ({ items: [objectDocument] }),
+    listChanges: () => ({ items: [objectDocument], cursor: 'WyJwaG90b3MiXQ', more: false }),
     explainObject: () => explanation,
     listBuckets: () => ({
       items: [bucketAnswer],

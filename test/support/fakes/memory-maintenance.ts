@@ -1,4 +1,5 @@
 /** The part of the in-memory store that looks after the index when nobody asks. */
+import { written } from './written.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
 import type { ObjectMaintenance } from '../../../src/store/store.ts';
@@ -32,10 +33,15 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
       signal?.throwIfAborted();
       return page(bucket, range, ({ deleted, expires_at }) => !deleted && expires_at !== undefined && Date.parse(expires_at) < beforeMs);
     },
-    purge: async (bucket, { deletedBeforeMs, limit }, signal) => {
+    purge: async (bucket, { deletedBeforeMs, upTo, limit }, signal) => {
       signal?.throwIfAborted();
       const range = { after: '', limit };
-      const old = page(bucket, range, ({ deleted, deleted_at }) => deleted && Date.parse(deleted_at ?? '') < deletedBeforeMs);
+      const mark = upTo['0']?.at ?? -1;
+      const old = page(
+        bucket,
+        range,
+        (document) => document.deleted && Date.parse(document.deleted_at ?? '') < deletedBeforeMs && (written.get(document) ?? 0) <= mark,
+      );
       for (const { key } of old) buckets.get(bucket)?.delete(key);
       return old.length;
     },

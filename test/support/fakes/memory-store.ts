@@ -1,5 +1,7 @@
 /** An in-memory {@link Store} for tests of the pipeline: the port's promises in the plainest form. */
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import type { Position as FeedPosition } from '../../../src/records/position.ts';
+import type { BucketPart } from '../../../src/store/readable.rules.ts';
 import type {
   IndexWrite,
   IndexWriteAnswer,
@@ -17,6 +19,7 @@ import { createMemoryAudit } from './memory-audit.ts';
 import { isInOneOf, matchesFilter } from './matching.ts';
 import { createMemoryUsage } from './memory-usage.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
+import { written } from './written.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
 export function compareUtf8(a: string, b: string): number {
@@ -53,6 +56,8 @@ function identityOf(documents: Map<string, ObjectDocument> | undefined): string 
 }
 
 function createMemoryObjects(buckets: Buckets): ObjectIndex {
+  let count = 0;
+
   function writeOne({ document, equalClock }: IndexWrite): IndexWriteAnswer {
     const documents = buckets.get(document.bucket);
     if (documents === undefined)
@@ -61,7 +66,22 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
     if (stored !== undefined && stored.clock > document.clock) return { kind: 'superseded' };
     if (stored !== undefined && stored.clock === document.clock && equalClock === 'refuse') return { kind: 'equal' };
     documents.set(document.key, copyOf(document));
+    const isTold = !document.deleted || (stored !== undefined && written.has(stored));
+    count += 1;
+    if (isTold) written.set(documents.get(document.key)!, count);
     return { kind: 'written' };
+  }
+
+  function positionIn(bucket: string): FeedPosition {
+    const documents = buckets.get(bucket);
+    return documents === undefined ? {} : { '0': { history: identityOf(documents) ?? '', at: count } };
+  }
+
+  function writtenIn(bucket: string, prefix: string, within: readonly BucketPart[] | undefined) {
+    return [...(buckets.get(bucket)?.values() ?? [])]
+      .flatMap((document) => (written.has(document) ? [{ document, at: written.get(document) ?? 0 }] : []))
+      .filter(({ document }) => document.key.startsWith(prefix) && (within === undefined || isInOneOf(within, document)))
+      .toSorted((a, b) => a.at - b.at);
   }
 
   return {
@@ -89,15 +109,22 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
       const found = [...buckets.values()].flatMap((documents) => [...documents.values()]).filter((each) => matchesFilter(each, filter));
       return Math.min(found.length, max + 1);
     },
-    changes: async (bucket, { prefix, within, sinceMs, limit }, signal) => {
+    changes: async (bucket, { after, prefix, within, limit }, signal) => {
       signal?.throwIfAborted();
-      return [...(buckets.get(bucket)?.values() ?? [])]
-        .filter(({ key, indexed_at: at }) => key.startsWith(prefix) && Date.parse(at) > sinceMs)
-        .filter((document) => within === undefined || isInOneOf(within, document))
-        .sort((a, b) => Date.parse(b.indexed_at) - Date.parse(a.indexed_at) || compareUtf8(a.key, b.key))
-        .slice(0, limit)
-        .map(copyOf);
+      const [end, from] = [positionIn(bucket)['0'], after['0']];
+      if (end === undefined) return from === undefined ? { documents: [], position: {}, more: false } : 'lost';
+      if (from !== undefined && from.history !== end.history) return 'lost';
+      const found = writtenIn(bucket, prefix, within).filter(({ at }) => at > (from?.at ?? 0));
+      const page = found.slice(0, limit);
+      const at = page.length < found.length ? (page.at(-1)?.at ?? end.at) : end.at;
+      return { documents: page.map(({ document }) => copyOf(document)), position: { '0': { ...end, at } }, more: at < end.at };
     },
+    latest: async (bucket, { prefix, within, limit }, signal) => {
+      signal?.throwIfAborted();
+      const newest = writtenIn(bucket, prefix, within).toReversed().slice(0, limit);
+      return newest.map(({ document }) => copyOf(document));
+    },
+    position: async (bucket) => positionIn(bucket),
     createBucket: async (bucket) => {
       if (!buckets.has(bucket)) buckets.set(bucket, new Map());
     },
