@@ -1,13 +1,12 @@
 /** Logins behind a proxy that ends TLS: the example in config/identity, and the same on this machine without containers. */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { parseSettings, serveMistakes } from '../../src/settings/settings.ts';
 import { textOf } from '../docs/pages.ts';
 import { get } from '../support/identity/browser.ts';
-import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
 import { bearer, jsonOf } from '../support/identity/http-world.ts';
-import { people, startRegistryWorld, visitorsOf, type RegistryWorld } from '../support/identity/registry-world.ts';
+import { startRegistryWorld, visitorsOf, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { startDaemon } from '../support/servers/daemon.ts';
 import { startFront, type Front } from '../support/servers/front.ts';
 
@@ -132,26 +131,6 @@ describe('behind a proxy that appends to X-Forwarded-For', () => {
     const url = `${world.daemon.controlUrl}/v1/api-keys/${id}`;
     expect((await get(url, { ...past, headers: { ...past.headers, ...bearer('qk_wrong') } })).status).toBe(401);
     expect((await get(url, { ...past, method: 'DELETE', headers: { ...past.headers, ...bearer(token) } })).status).toBe(204);
-  });
-
-  describe.skipIf(!canBrowse('logins in Chromium by https'))('Chromium', () => {
-    const closes: (() => Promise<void>)[] = [];
-    afterEach(async () => {
-      for (const close of closes.splice(0)) await close();
-    });
-
-    it('keeps a session cookie that only this host receives, and only by https', async () => {
-      world.issuer.personIs(people.alice);
-      const browser = await startChromium();
-      closes.push(() => browser.close());
-      const { page, context, complaints } = await openWindow(browser, { ignoreHTTPSErrors: true });
-      await page.goto(`${proxy.url}/login/authorize?return_to=/v1/session`);
-      expect(page.url()).toBe(`${proxy.url}/v1/session`);
-      expect(await page.locator('body').innerText()).toContain('alice@example.com');
-      const cookies = (await context.cookies()).filter(({ name }) => name.includes('tally'));
-      expect(cookies).toMatchObject([{ name: '__Host-tally', secure: true, httpOnly: true, sameSite: 'Lax', path: '/' }]);
-      expect(complaints).toEqual([]);
-    });
   });
 
   // the last, because what is counted for a minute is written when the process stops

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckedOperations } from '../../src/registry/contract/contract.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
-import { bucketAnswer, createFakeControl, explanation, objectDocument, type FakeControl } from '../support/fakes/control.ts';
+import { bucketAnswer, createFakeControl, objectDocument, type FakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
@@ -99,10 +99,6 @@ describe('the tools', () => {
     }
   });
 
-  const {
-    status: { act: _ofList, ...listedStatus },
-    ...listedBucket
-  } = { ...bucketAnswer, status: bucketAnswer.status as typeof asOf.status };
   it.each([
     [
       'search_objects',
@@ -118,24 +114,6 @@ describe('the tools', () => {
         ['searchObjects', { query: { q: 'cat', as_of: 'true', limit: 20 } }],
       ],
       { ...known, as_of: [listed], items: [objectDocument], next: expect.any(String) },
-    ],
-    [
-      'describe_object',
-      { bucket: 'photos', key: 'cat.jpg' },
-      [
-        ['searchObjects', { query: { bucket: 'photos', as_of: 'true', limit: 1 } }],
-        ['explainObject', { params: { bucket: 'photos' }, query: { key: 'cat.jpg' } }],
-      ],
-      { ...ofPhotos, ...explanation, agreement: explanation.sentence, may_differ: true },
-    ],
-    [
-      'index_agreement',
-      { bucket: 'photos' },
-      [
-        ['searchObjects', { query: { bucket: 'photos', as_of: 'true', limit: 1 } }],
-        ['getBucket', { params: { bucket: 'photos' } }],
-      ],
-      { ...ofPhotos, ...listedBucket, status: listedStatus },
     ],
   ])('%s %j reads by operations of the API, and says how far its answer can be relied on', async (name, given, asked, answer) => {
     const client = await connect(reader());
