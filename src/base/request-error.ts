@@ -52,8 +52,6 @@ export const requestErrors = {
   'bucket.not-connected': 404,
   /** The caller can read no such object. */
   'object.not-found': 404,
-  /** The bucket is already connected, with different settings. */
-  'bucket.already-connected': 409,
   /** No re-index job has this id. */
   'job.not-found': 404,
   /** Another re-index of the bucket is open. */

@@ -5,7 +5,6 @@ import type { OperationBody, Operations } from '../registry/contract/contract.ts
 import { bucketFields } from '../registry/contract/bucket.ts';
 import { webhookFields, webhookHints, type AddedBucket } from '../registry/contract/buckets.ts';
 import type { ConnectionRequest } from '../connect/plan.rules.ts';
-import { RequestError } from '../base/request-error.ts';
 import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, failureOf, orUsage, exitCodes } from './errors.ts';
@@ -18,7 +17,6 @@ import PQueue from 'p-queue';
 /** `reindex` is false with --no-reindex. */
 interface AddOptions extends JsonOption, Omit<OperationBody<'addBucket'>, 'bucket'> {
   readonly fromFile?: string;
-  readonly switchOnEventbridge?: true;
   /** Only the plan is shown. */
   readonly isPlan?: true;
 }
@@ -34,9 +32,8 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     .argument('[names...]', 'one or more buckets')
     .option('--from-file <file>', 'also the buckets listed in a file, one per line; - is stdin')
     .option('--no-reindex', "do not index a new bucket's existing objects until a re-index is started")
-    .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in the way', 'isPlan'))
-    .option('--switch-on-eventbridge', "with --source eventbridge: agree that all of the buckets' events will also go to EventBridge");
-  addOptions(add, 'addBucket', { without: ['bucket', 'reindex', 'only_new'], options: { topic_arn: 'topic', plan: 'agree' } });
+    .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in the way', 'isPlan'));
+  addOptions(add, 'addBucket', { without: ['bucket', 'reindex'], options: { topic_arn: 'topic', plan: 'agree' } });
   printing(
     add,
     'tally bucket add photos',
@@ -81,9 +78,9 @@ async function added(
   control: Operations,
   { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
 ): Promise<AddedBucket> {
-  const { reindex, ...wanted } = omit(options, 'json', 'fromFile', 'switchOnEventbridge', 'isPlan', 'plan');
+  const { reindex, ...wanted } = omit(options, 'json', 'fromFile', 'isPlan');
   const body = { ...wanted, ...(reindex === false && { reindex }) };
-  const add = () => agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }));
+  const add = () => control.addBucket({ body: { bucket: name, ...body } });
   const first = await add();
   let last = first;
   if (first.connection?.state !== 'applying') return first;
@@ -94,27 +91,6 @@ async function added(
   });
   const { job_id, changed, advice, webhook } = first;
   return { ...last, changed, ...defined({ job_id, advice, webhook: webhook ?? last.webhook }) };
-}
-
-/** Sends the request with the token that was given, and again with that of its plan, if the option agrees to it. */
-async function agreeing<Answer>(
-  { switchOnEventbridge, plan }: AddOptions,
-  request: (plan: { readonly plan?: string }) => Promise<Answer>,
-): Promise<Answer> {
-  try {
-    return await request(defined({ plan }));
-  } catch (error) {
-    const token = switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
-    if (token === undefined) throw error;
-    return request({ plan: token });
-  }
-}
-
-/** The token of a plan that touches nothing of others but that the bucket sends its events to EventBridge. */
-function tokenOfSwitch(error: unknown): string | undefined {
-  if (!(error instanceof RequestError) || error.code !== 'connect.plan-needed') return undefined;
-  const { token, foreign } = error.extra;
-  return typeof token === 'string' && foreign === 'switch' ? token : undefined;
 }
 
 /** What its events wait for now. */

@@ -41,6 +41,8 @@ export interface ChangeParts extends WithPorts<'state' | 'clock'> {
 export interface ApplyOptions {
   /** The token of a plan that a person has agreed to. */
   readonly token?: string;
+  /** A person agrees that all of the bucket's events also go to EventBridge, and to nothing else. */
+  readonly isSwitchAgreed?: boolean;
   /** Whatever it touches was agreed to before: it is restored. */
   readonly isAgreed?: boolean;
   /** The notification is to come back. */
@@ -250,17 +252,18 @@ function refuseState(bucket: string, connection: ConnectionRecord | undefined, {
 /** A person must have seen what the plan touches of others. */
 function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
   const { bucket } = plan.spec;
-  const { token, isAgreed } = options;
+  const { token, isAgreed, isSwitchAgreed } = options;
   if (token !== undefined && token !== plan.token) {
     const detail = `the plan ${token} of ${bucket} is outdated: review the current one with the option \`--plan\``;
     throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
   }
   const isContinued = connection?.state === 'applying' && connection.token === plan.token;
-  if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
+  const unseen = plan.foreign.filter(({ kind }) => isSwitchAgreed !== true || kind !== 'switch');
+  if (unseen.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
   throw new RequestError(
     'connect.plan-needed',
     `the plan touches resources that are not Tally's (${plan.foreign.map(touchedText).join('; ')}). Review it with the option \`--plan\`, then repeat the command with \`--agree ${plan.token}\``,
-    { token: plan.token, foreign: plan.foreign.map(({ kind }) => kind).join(' '), plan: changesText(plan.changes) },
+    { token: plan.token, plan: changesText(plan.changes) },
   );
 }
 

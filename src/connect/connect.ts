@@ -30,8 +30,6 @@ export interface ConnectRequest {
   readonly bucket_account?: string;
   /** Whether the first re-index of a new bucket starts without being requested. Default: true. */
   readonly reindex?: boolean;
-  /** Whether a bucket that is connected already is refused. Default: false. */
-  readonly only_new?: boolean;
 }
 
 export interface ConnectBucket {
@@ -74,16 +72,8 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       createdBy: by,
       ...(isEmbedded && { provenAtMs: atMs }),
     };
-    const after = (stored: BucketRecord | undefined): BucketRecord => {
-      if (stored === undefined) return fresh;
-      if (request.only_new === true) {
-        throw new RequestError(
-          'bucket.already-connected',
-          `${bucket} is already connected and was not changed. Change its settings instead.`,
-        );
-      }
-      return { ...withRead(stored, read), ...defined({ enrich, account }) };
-    };
+    const after = (stored: BucketRecord | undefined): BucketRecord =>
+      stored === undefined ? fresh : { ...withRead(stored, read), ...defined({ enrich, account }) };
     const planned = after(current);
     await objects.createBucket(bucket, signal);
     const indexId = await indexIdOf(dependencies, bucket, signal);

@@ -61,7 +61,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
     /** Whether the bucket of a request has parts in AWS: those of the embedded storage have none. Throws what would keep them from being made. */
     async check(body: AddBucketRequest, signal: AbortSignal): Promise<boolean> {
       try {
-        await provisioning.check(requestOf(body), defined({ token: body.plan }), signal);
+        await provisioning.check(requestOf(body), agreementOf(body), signal);
         return true;
       } catch (error) {
         if (error instanceof RequestError && error.code === 'connect.embedded') return false;
@@ -70,7 +70,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
     },
     /** One pass of what a connected bucket has in AWS. `isNew`: it was connected by this request. */
     async apply(body: AddBucketRequest, isNew: boolean, signal: AbortSignal): Promise<ConnectionView> {
-      const { applied } = await provisioning.apply(requestOf(body), defined({ token: body.plan }), signal).catch((error: unknown) => {
+      const { applied } = await provisioning.apply(requestOf(body), agreementOf(body), signal).catch((error: unknown) => {
         throw notApplied(body.bucket, isNew, error);
       });
       return checked(body.bucket, appliedView(body.bucket, applied), signal);
@@ -143,6 +143,8 @@ function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined
 function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by_hand }: ConnectionRequest): ConnectionRequest {
   return { bucket, ...defined({ source, topic_arn, enrich, bucket_account, wired_by_hand }) };
 }
+
+const agreementOf = ({ plan, switch_on_eventbridge }: AddBucketRequest) => defined({ token: plan, isSwitchAgreed: switch_on_eventbridge });
 
 /** The error with what holds all the same, and what to do: the bucket is connected, and its parts in AWS are not all made. */
 function notApplied(bucket: string, isNew: boolean, error: unknown): unknown {

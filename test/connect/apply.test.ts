@@ -116,6 +116,17 @@ describe('an apply', () => {
     expect(await alone.apply()).toMatchObject({ state: 'applied' });
   });
 
+  it('takes the agreement to the switch of EventBridge for nothing else', async () => {
+    const wish = { source: 'eventbridge' } as const;
+    const alone = await startWorld();
+    await expect(alone.apply(wish)).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    expect(await alone.apply(wish, { isSwitchAgreed: true })).toMatchObject({ state: 'applied' });
+    const beside = await startWorld();
+    beside.notify(theirs);
+    await expect(beside.apply(wish, { isSwitchAgreed: true })).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    expect(beside.aws.writes).toEqual([]);
+  });
+
   it('refuses a token if anything of others has changed since, or the wish is another one', async () => {
     const world = await startPopulated('notification');
     const plan = await world.plan();

@@ -167,25 +167,6 @@ describe('connecting a bucket', () => {
     expect(await requireBucket(world.state, 'photos')).not.toHaveProperty('waySinceMs');
   });
 
-  it('again is refused where the request is for a new bucket only, and nothing changes', async () => {
-    const world = setUp();
-    await world.connect({ only_new: true, source: 'eventbridge', enrich: 'tags' });
-    const before = await requireBucket(world.state, 'photos');
-    await expect(world.connect({ only_new: true, source: 'notification' }, 'other')).rejects.toMatchObject({
-      code: 'bucket.already-connected',
-    });
-    expect(await requireBucket(world.state, 'photos')).toEqual(before);
-  });
-
-  it('again is refused also where another one connects the bucket at the same moment', async () => {
-    const world = setUp();
-    const wishes = (['eventbridge', 'notification'] as const).map((source) => ({ bucket: 'photos', only_new: true, source }));
-    const ends = await Promise.allSettled(wishes.map((wish) => world.connect(wish)));
-    const [kept, ...others] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value.source] : []));
-    expect(others).toEqual([]);
-    expect(await requireBucket(world.state, 'photos')).toMatchObject({ source: kept });
-  });
-
   it('again makes a missing index anew', async () => {
     const world = setUp();
     await world.connect();

@@ -42,7 +42,6 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           return { ...now.plan, connected: !now.isNew };
         },
         addBucket: async ({ body }) => {
-          if (body.only_new === true && !now.isNew) throw new RequestError('bucket.already-connected', 'photos is connected already');
           noted.push(['addBucket', { body }]);
           now.isNew = false;
           if (now.failure !== undefined) throw now.failure;
@@ -87,26 +86,14 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     const { token } = planAnswer;
     const body = { bucket: 'photos', ...wish, reindex: true, plan: token };
     const asked = noted.filter(([name]) => name === 'addBucket').map(([, request]) => request);
-    expect(asked).toEqual([true, false].map((only_new) => ({ body: { ...body, only_new } })));
+    expect(asked).toEqual([{ body }, { body }]);
     expect(complaints).toEqual([]);
   });
 
-  it('leaves a bucket that is connected already as it is, also one that someone else connects meanwhile', async () => {
+  it('leaves a bucket that is connected already as it is', async () => {
     noted.length = 0;
     const { page } = await open('?page=add&bucket=photos');
     await page.getByText('photos is connected already, and stays as it is').waitFor();
-    now.isNew = true;
-    await page.reload();
-    await page.getByRole('button', { name: 'Add and apply' }).waitFor();
-    now.isNew = false;
-    for (const name of ['Add and apply', 'I have wired it myself']) {
-      await page.getByRole('button', { name }).click();
-      await page
-        .getByRole('alert')
-        .getByText('photos is connected already')
-        .nth(name === 'Add and apply' ? 0 : 1)
-        .waitFor();
-    }
     expect(noted.filter(([name]) => name !== 'planBucket')).toEqual([]);
   });
 

@@ -8,7 +8,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Bucket } from '../../registry/contract/bucket.ts';
-import { call, Problem, type AnswerTo, type RequestTo } from './api.ts';
+import { call, type AnswerTo, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Check, Field, Form, Select } from './form.tsx';
 import { useAnswer } from './load.ts';
@@ -193,12 +193,12 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
   const here = place.read();
 
   async function save(more: Partial<RequestTo<'POST /v1/buckets'>['body']>): Promise<AnswerTo<'POST /v1/buckets'>> {
-    const asNew = stored === undefined ? { reindex: isIndexed, only_new: !isAdded } : {};
+    const asNew = stored === undefined ? { reindex: isIndexed } : {};
     try {
       return await call('POST /v1/buckets', { body: { bucket, ...requestOf(chosen), ...asNew, ...more } });
     } catch (error) {
       // it may be connected whatever the answer was, or where none came: a second attempt continues
-      if (!(error instanceof Problem && error.code === 'bucket.already-connected')) setAdded(true);
+      setAdded(true);
       throw error;
     }
   }
@@ -209,8 +209,8 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
     if (place.read() === here) go(jobId === undefined ? shown : hrefOf('job', { id: jobId }));
   }
   async function apply(plan: string): Promise<void> {
-    await follow(async (isFirst) => {
-      const { connection } = await save({ plan, ...(!isFirst && stored === undefined && { only_new: false }) });
+    await follow(async () => {
+      const { connection } = await save({ plan });
       setAdded(true);
       return connection ?? { bucket, state: 'applied' };
     });

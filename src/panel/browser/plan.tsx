@@ -23,13 +23,13 @@ export function useApply() {
   const [waitingFor, setWaitingFor] = useState<string>();
   const end = useRef(new AbortController());
   useEffect(() => () => end.current.abort(), []);
-  async function follow(request: (isFirst: boolean) => Promise<ConnectionView>): Promise<void> {
+  async function follow(request: () => Promise<ConnectionView>): Promise<void> {
     const { signal } = end.current;
     try {
       const answer = await untilApplied({
-        request: async (isFirst) => {
+        request: async () => {
           signal.throwIfAborted();
-          return request(isFirst);
+          return request();
         },
         onWaiting: setWaitingFor,
         sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),

@@ -49,14 +49,12 @@ export const addBucketBody = z
         .describe(
           "Whether to index the bucket's existing objects. Default: true. If false, the new bucket's gap stays open until you request a re-index.",
         ),
-      only_new: yesNo
-        .exactOptional()
-        .describe(
-          'Whether to refuse a bucket that is already connected, with `bucket.already-connected`, instead of changing it. Default: false.',
-        ),
       plan: textOf(64, 1)
         .exactOptional()
         .describe("The `token` of a plan. Without it, Tally connects the bucket only if that touches no one else's resources."),
+      switch_on_eventbridge: yesNo
+        .exactOptional()
+        .describe("Whether to agree, without a plan, that all of the bucket's events will also go to EventBridge. Default: false."),
       wired_by_hand: yesNo.exactOptional().describe(BY_HAND),
     },
     must('must be an object'),
@@ -127,7 +125,6 @@ export const bucketRows = {
     answer: addedBucket,
     status: 201,
     errors: [
-      'bucket.already-connected',
       'bucket.missing',
       'object.denied',
       's3.unavailable',

@@ -16,7 +16,7 @@ export const NOT_SHOWN_YET = 'AWS does not show yet what was made';
 
 interface ApplyParts {
   /** Sends the request of a pass. */
-  readonly request: (isFirst: boolean) => Promise<ConnectionView>;
+  readonly request: () => Promise<ConnectionView>;
   /** What the next pass waits for, in the words of the registry. */
   readonly onWaiting: (waitingFor: string) => void;
   readonly sleep: (ms: number) => Promise<void>;
@@ -25,7 +25,7 @@ interface ApplyParts {
 /** Repeats the request until everything is applied. Undefined: AWS did not show it in all these requests. Throws what they throw. */
 export async function untilApplied({ request, onWaiting, sleep }: ApplyParts): Promise<ConnectionView | undefined> {
   for (let count = 0; count < REQUESTS_MAX; count += 1) {
-    const answer = await request(count === 0);
+    const answer = await request();
     if (answer.state !== 'applying') return answer;
     onWaiting(answer.waiting_for ?? 'AWS');
     await sleep(Math.max(WAIT_MIN_MS, answer.retry_after_ms ?? 0));

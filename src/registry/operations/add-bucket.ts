@@ -42,9 +42,7 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   const { bucket } = request;
   const before = await readRecord(state, refs.bucket(bucket), signal);
   refuseTopic(sourceOf(request, before), request.topic_arn);
-  // it is refused as it is: nothing need be read for that
-  const isRefused = before !== undefined && request.only_new === true;
-  const hasParts = !isRefused && (await connections.check(request, signal));
+  const hasParts = await connections.check(request, signal);
   // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
   await connectBucket.connect(before === undefined ? request : omit(request, 'source', 'topic_arn'), by, signal);
   const connection = hasParts ? await connections.apply(request, before === undefined, signal) : undefined;
