@@ -2,16 +2,13 @@
  * Lists buckets for a comparison. Each page is complete, in order, within the requested range and has its time D (see
  * s3-storage.ts); anything else is a fault. Objects missing from a page would become phantoms, so doubtful pages are refused.
  */
-import { LRUCache } from 'lru-cache';
 import { buffer } from 'node:stream/consumers';
 import { type ListObjectsV2CommandOutput, type S3Client, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { decodeFormKey } from '../events/fields.ts';
-import { defined } from '../base/defined.ts';
 import { FaultError } from '../base/fault.ts';
 import { detached } from '../ordering/detached.ts';
 import { compareKeys } from '../base/key-order.ts';
 import { printable } from '../base/printable.ts';
-import { placeBehind, type ListingPlace } from './passed-pages.rules.ts';
 import type { BucketListing, ListedObject, ListingPage } from './storage.ts';
 import type { Clock } from '../process/clock.ts';
 import { createAsk, hasBody, isRepeated, observedAt, presentState, ownerInput } from './s3-ask.ts';
@@ -24,36 +21,14 @@ interface S3ListingDependencies {
 
 type Range = Parameters<BucketListing['page']>[1];
 
-/**
- * How long a call follows pages without keys unless it says so. It is counted in time, because one of them may take 30 ms or a
- * second, and a message waits meanwhile. The next call continues there.
- */
+/** How long a call follows pages without keys unless it says otherwise: a message may wait meanwhile. */
 const FOLLOWED_MS_MAX = 10_000;
-/** Where such calls continue: far more than wait at once. */
-const PASSED_MAX = 1_000;
-/** After this time such a call starts over: what its pages did not contain may be there by now. */
-const PASSED_AGE_MAX_MS = 600_000;
 /** Tokens of S3 have some hundred characters, and those of stores that encode a key up to 2,000. */
 const TOKEN_LENGTH_MAX = 8_192;
-
-/** The pages without keys that a call has passed. */
-interface Passed {
-  readonly place: ListingPlace;
-  /** By the monotonic clock. */
-  readonly sinceMs: number;
-}
 
 /** Creates the listing. */
 export function createS3Listing({ clientFor, clock }: S3ListingDependencies): BucketListing {
   const ask = createAsk(clientFor, clock);
-  const passedBy = new LRUCache<string, Passed>({ max: PASSED_MAX });
-
-  /** Where the call begins: at its range's start, or after the pages that an earlier call has passed. If S3 refuses the token, the next call starts over. */
-  function takePassed(id: string): Passed | undefined {
-    const passed = passedBy.get(id);
-    passedBy.delete(id);
-    return passed !== undefined && clock.monotonicMs() - passed.sinceMs <= PASSED_AGE_MAX_MS ? passed : undefined;
-  }
 
   async function read(
     question: S3Question,
@@ -89,69 +64,38 @@ export function createS3Listing({ clientFor, clock }: S3ListingDependencies): Bu
     return pageOf(question, { range, observedAtMs, listing: fields });
   }
 
-  /** Sends one request. A page without keys that says that more follow has its place. */
-  async function step(
-    question: S3Question,
-    range: Range,
-    place: ListingPlace | undefined,
-    signal?: AbortSignal,
-  ): Promise<ListingPage & { readonly place?: ListingPlace }> {
-    const { next, ...page } = await read(question, range, { token: place?.token, signal });
-    if (page.isTruncated && page.objects.length === 0) return { ...page, place: placeOf(question, { next, page }, place) };
-    // what the passed pages did not contain was absent when the first of them was answered
-    return place === undefined ? page : { ...page, observedAtMs: place.observedAtMs, answeredAtMs: page.observedAtMs };
-  }
-
-  /** Follows pages without keys. `passed` is called behind each, also of a call that is aborted or fails later. */
-  async function follow(question: S3Question, range: Range, { maxMs, from, passed }: Follow, signal?: AbortSignal): Promise<ListingPage> {
-    const startedMs = clock.monotonicMs();
-    let place = from;
-    for (let requests = 1; ; requests += 1) {
-      const sentMs = clock.monotonicMs();
-      const { place: behind, ...page } = await step(question, range, place, signal);
-      if (behind === undefined || maxMs === 0) return { ...page, ...(requests > 1 && { requests, sentMs }) };
-      place = behind;
-      passed?.(place);
-      if (clock.monotonicMs() - startedMs >= maxMs) throw incomplete(question, followedText(place));
-    }
-  }
-
   return {
     async page(location, range, signal) {
       const question = { ...location, operation: 'ListObjectsV2' };
-      // a re-index covers what its own requests have seen
-      if (range.followMsMax !== undefined) return follow(question, range, { maxMs: range.followMsMax }, signal);
-      const id = JSON.stringify([question.region, question.bucket, range.prefix, range.after]);
-      const { place: from, sinceMs = clock.monotonicMs() } = takePassed(id) ?? {};
-      const passed = (place: ListingPlace): void => void passedBy.set(id, { place, sinceMs });
-      const page = await follow(question, range, { maxMs: FOLLOWED_MS_MAX, ...defined({ from }), passed }, signal);
-      passedBy.delete(id);
-      return page;
+      const { followMsMax = FOLLOWED_MS_MAX } = range;
+      const startedMs = clock.monotonicMs();
+      let token: string | undefined;
+      let firstAtMs: number | undefined;
+      for (let requests = 1; ; requests += 1) {
+        const sentMs = clock.monotonicMs();
+        const { next, ...page } = await read(question, range, { token, signal });
+        const behind = page.isTruncated && page.objects.length === 0 ? tokenBehind(question, next, token) : undefined;
+        if (behind === undefined || followMsMax === 0) return { ...datedBy(page, firstAtMs), ...(requests > 1 && { requests, sentMs }) };
+        token = behind;
+        firstAtMs ??= page.observedAtMs;
+        if (clock.monotonicMs() - startedMs >= followMsMax)
+          throw incomplete(question, `the listing has ${requests} pages without keys in a row so far`);
+      }
     },
   };
 }
 
-interface Follow {
-  readonly maxMs: number;
-  readonly from?: ListingPlace;
-  readonly passed?: (place: ListingPlace) => void;
+/** The page with the time of the first page without keys before it: what that page did not contain was absent then. */
+function datedBy(page: ListingPage, firstAtMs: number | undefined): ListingPage {
+  return firstAtMs === undefined ? page : { ...page, observedAtMs: firstAtMs, answeredAtMs: page.observedAtMs };
 }
 
-function followedText({ pages }: ListingPlace): string {
-  return `the listing has ${pages} pages without keys in a row so far`;
-}
-
-/** The place behind a page without keys. Throws if its token does not lead further. */
-function placeOf(
-  question: S3Question,
-  { next, page }: { readonly next: string | undefined; readonly page: ListingPage },
-  before: ListingPlace | undefined,
-): ListingPlace {
+/** The token behind a page without keys, from which no key leads on. Throws if it does not lead further. */
+function tokenBehind(question: S3Question, next: string | undefined, before: string | undefined): string {
   if (next === undefined) throw incomplete(question, 'the page is truncated before its first key, and has no token');
   if (next.length > TOKEN_LENGTH_MAX) throw incomplete(question, `the page has a token of ${next.length} characters`);
-  const place = placeBehind({ token: detached(next), observedAtMs: page.observedAtMs }, before);
-  if (place !== 'circle') return place;
-  throw incomplete(question, `the listing goes in a circle: after ${(before?.pages ?? 0) + 1} pages without keys a token is repeated`);
+  if (next === before) throw incomplete(question, 'the listing goes in a circle: a token is repeated');
+  return detached(next);
 }
 
 /** `next`: the token of the next page. */

@@ -99,8 +99,8 @@ export interface BucketListing {
    * be read as a whole, or is not certainly a page of this bucket and prefix, or whose token leads nowhere or in a circle;
    * `object.denied`, `object.failed`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    *
-   * Pages without keys are followed for up to 10 s, then `listing.incomplete` is thrown, and the next call of this process
-   * continues behind them.
+   * S3 may answer with any number of pages without keys, as it skips deleted versions. They are followed by their tokens for up to
+   * `followMsMax`, then `listing.incomplete` is thrown.
    */
   page(
     location: BucketLocation,
@@ -108,7 +108,7 @@ export interface BucketListing {
       readonly prefix: string;
       readonly after: string;
       readonly limit: number;
-      /** Pages without keys are followed for up to this time, and the next call starts over. 0: the call is one request, whose page may have no key although more follow. */
+      /** Default: 10 s. 0: the call is one request, whose page may have no key although more follow. */
       readonly followMsMax?: number;
     },
     signal?: AbortSignal,

@@ -176,7 +176,7 @@ async function lookAtBucket(
 ): Promise<{ readonly isEmpty: boolean; readonly requests: number }> {
   if (prefix === '') return { isEmpty: true, requests: 0 };
   try {
-    const { objects, requests = 1 } = await listing.page(location, { prefix: '', after: '', limit: 1 }, signal);
+    const { objects, requests = 1 } = await listing.page(location, { prefix: '', after: '', limit: 1, followMsMax: FOLLOW_MS_MAX }, signal);
     return { isEmpty: objects.length === 0, requests };
   } catch (error) {
     // the policy may allow only this prefix: a bucket that cannot be seen counts as empty
