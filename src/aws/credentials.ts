@@ -1,8 +1,8 @@
 /**
- * This process's AWS credentials: one default SDK chain for all clients, in which every wait is bounded. The SDK does not limit
- * credential processes; one that hangs would block every request. Here, a request gives up with an error that names the step, and the
- * next one waits for the same attempt. Steps and reasons are read from the debug log of @aws-sdk/credential-provider-node 3.972: if a
- * new version words it differently, faults name only the chain, and test/aws/credentials.test.ts, which runs the real chain, fails.
+ * This process's AWS credentials: one default SDK chain for all clients. The SDK does not limit credential processes; one that hangs
+ * would block every request. Here, a request gives up with an error, and the next one waits for the same attempt. The chain's last error
+ * does not say what each link lacked, so that is read from its debug log (@aws-sdk/credential-provider-node 3.972): if a new version
+ * words it differently, faults name only the chain, and test/aws/credentials.test.ts, which runs the real chain, fails.
  */
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { printable } from '../base/printable.ts';
@@ -29,96 +29,57 @@ interface CredentialsOptions {
  * default shutdown time-out, within which a receive that waits for credentials must end.
  */
 const LIMIT_MS = 20_000;
-/** Maximum length of each step's reason. */
 const REASON_LENGTH_MAX = 300;
 /** The chain has seven links; a profile's roles add some. */
 const REASONS_MAX = 12;
 
-const CONTAINER = 'the container’s credentials endpoint';
-const METADATA = 'the instance metadata service';
-/** The steps that can take long, by what the SDK logs when it begins them. */
-const SLOW_STEPS: readonly (readonly [RegExp, string])[] = [
-  [/credential-provider-process - fromProcess$/, 'the credential_process of the profile'],
-  [/client-sts|resolveAssumeRoleCredentials|fromWebToken/, 'STS'],
-  [/fromSSO$|resolveSsoCredentials|fromLoginCredentials$/, 'the sign-in service of the profile'],
-  [/fromHttp$|fromContainerMetadata$|credential_source is EcsContainer/, CONTAINER],
-  [/fromInstanceMetadata$|credential_source is Ec2InstanceMetadata/, METADATA],
-  [/fromIni$/, 'the profile in the shared files'],
-];
-const CHAIN_BEGINS = /defaultProvider::fromEnv|skipping fromEnv/;
-/** The line by which the SDK logs that a step has no credentials, and why. */
+/** The line by which the SDK logs that a link has no credentials, and why. */
 const NO_CREDENTIALS = /^@smithy\/property-provider (?:->|\(!\)) (.*)/s;
-/** Reasons that help nobody: the provider was not configured, or only says that others failed. */
+/** Reasons that help nobody: the link was not configured, or only says that others failed. */
 const UNHELPFUL_REASON = /^(?:AWS_PROFILE is set|Skipping SSO|Could not load credentials from|AWS_EC2_METADATA_V1_DISABLED)/;
-
 /** Node's error for a failed process begins with the command, whose arguments may be secrets; the process's own output follows. */
 const COMMAND = /Command failed: [^\n]*\n?/;
 
-/** The last attempt of the chain. */
-interface Attempt {
-  step: string;
-  /** Why the steps so far had no credentials. */
-  reasons: string[];
-  /** The running step if it asks a metadata service, whose failures the SDK does not log. */
-  silentStep: string | undefined;
-}
-
 /** Creates the provider. Concurrent callers share an attempt, and its credentials are used until they expire. */
 export function createCredentials({ region, requestHandler, limitMs = LIMIT_MS }: CredentialsOptions): CredentialsProvider {
-  const attempt: Attempt = { step: FIRST_STEP, reasons: [], silentStep: undefined };
+  /** What the links lack, in the running attempt or the last one. */
+  const reasons = new Set<string>();
   // warnings go to the console, like those of the SDK's other parts
-  const logger = { ...console, debug: (text: unknown) => note(attempt, String(text)) };
+  const logger = { ...console, debug: (text: unknown) => note(String(text)) };
   // each provider reads either `clientConfig` or `parentClientConfig`
   const chain = defaultProvider({ logger, clientConfig: { requestHandler }, parentClientConfig: { region, requestHandler } });
+  let running = 0;
+
+  function note(text: string): void {
+    const reason = textOf(NO_CREDENTIALS.exec(text)?.[1] ?? '');
+    if (reason !== '' && !UNHELPFUL_REASON.test(reason) && reasons.size < REASONS_MAX) reasons.add(reason);
+  }
+
+  function errorOf(error: unknown): CredentialsError {
+    const { name, message } = error instanceof Error ? error : new Error(String(error));
+    const text = textOf(message);
+    const isKnown = reasons.has(text) || (reasons.size > 0 && UNHELPFUL_REASON.test(text));
+    const last = isKnown ? [] : [name.endsWith('ProviderError') ? text : `${name}: ${text}`];
+    return new CredentialsError(`no credentials: ${[...reasons, ...last].join('; ')}`);
+  }
 
   return async function credentials() {
+    if (running === 0) reasons.clear();
+    running += 1;
     const late = Promise.withResolvers<never>();
-    const giveUp = (): void => late.reject(new CredentialsError(`no credentials: ${attempt.step} gave no answer within ${limitMs} ms`));
-    const timer = setTimeout(giveUp, limitMs);
+    const timer = setTimeout(() => late.reject(new CredentialsError(`the chain gave no answer within ${limitMs} ms`)), limitMs);
     try {
       return await Promise.race([chain(), late.promise]);
     } catch (error) {
-      throw error instanceof CredentialsError ? error : new CredentialsError(reasonOf(error, attempt));
+      throw errorOf(error);
     } finally {
+      running -= 1;
       clearTimeout(timer);
     }
   };
 }
 
-const FIRST_STEP = 'the credential chain';
-
-function note(attempt: Attempt, text: string): void {
-  if (CHAIN_BEGINS.test(text)) {
-    attempt.step = FIRST_STEP;
-    attempt.reasons = [];
-    attempt.silentStep = undefined;
-  }
-  const begun = SLOW_STEPS.find(([begins]) => begins.test(text))?.[1];
-  if (begun !== undefined) {
-    attempt.step = begun;
-    attempt.silentStep = begun === CONTAINER || begun === METADATA ? begun : undefined;
-  }
-  const reason = textOf(NO_CREDENTIALS.exec(text)?.[1] ?? '');
-  if (reason !== '' && !UNHELPFUL_REASON.test(reason)) addReason(attempt, reason);
-}
-
-function addReason(attempt: Attempt, reason: string): void {
-  attempt.silentStep = undefined;
-  const { reasons } = attempt;
-  if (!reasons.includes(reason) && reasons.length < REASONS_MAX) reasons.push(reason);
-}
-
 const textOf = (text: string): string => printable(text.replace(COMMAND, 'the credential_process failed: ').trim(), REASON_LENGTH_MAX);
-
-function reasonOf(error: unknown, { step, reasons, silentStep }: Attempt): string {
-  if (!(error instanceof Error)) return `${step}: ${String(error)}`;
-  // the chain's last error does not repeat the providers' reasons
-  const isLast = error.message.startsWith('Could not load credentials from any providers');
-  const all = silentStep === undefined ? reasons : [...reasons, `${silentStep} did not answer with credentials`];
-  if (all.length > 0 && (isLast || reasons.includes(textOf(error.message)))) return `no credentials: ${all.join('; ')}`;
-  const isProviders = error.name === 'CredentialsProviderError' || error.name === 'TokenProviderError';
-  return `${step}: ${isProviders ? '' : `${error.name}: `}${textOf(error.message)}`;
-}
 
 const CREDENTIALS_ERROR_NAMES: ReadonlySet<string> = new Set([
   'CredentialsProviderError',
