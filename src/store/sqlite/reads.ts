@@ -61,7 +61,7 @@ const entry = new URL(import.meta.url.endsWith('/reads.ts') ? './reader.ts' : '.
 
 /**
  * Creates the reader of the file at `path`, whose thread begins with the first read and takes some 20 MiB. A read sees every write
- * that was answered before it began. Reads take turns after each short statement, so that none waits for the end of a long one. An
+ * that was answered before it began. Sums take turns with other reads after each short statement; a search waits for the one before it. An
  * aborted read rejects at once, and the thread ends its statement within some thousand rows. The control plane bounds how many wait,
  * and how long.
  */

@@ -1,7 +1,4 @@
-/**
- * Searches. They read ranges of an index in short synchronous calls, between which the event loop runs. With words that few
- * documents have, these are read instead.
- */
+/** Searches. They read ranges of an index; with words that few documents have, these documents instead. */
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';
 import type { ObjectDocument } from '../../ordering/document.ts';
@@ -11,7 +8,20 @@ import type { ObjectFilter, ObjectQuery } from '../store.ts';
 import { matchOf, withinSql, wordConditions, type SqlCondition, unlessEnded } from './conditions.ts';
 import type { SqliteReads } from './connection.ts';
 import { documentOfRow } from './schema.ts';
-import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf, type KeyRange } from './ranges.ts';
+import {
+  boundsOf,
+  bucketsOf,
+  fromKey,
+  indexOf,
+  keyConditions,
+  otherConditions,
+  rangeConditions,
+  rangesOf,
+  sqlOf,
+  untilKey,
+  valuesOf,
+  type KeyRange,
+} from './ranges.ts';
 
 /**
  * With more documents that have the words, the first keys are looked for in the order of keys: to read and to sort the documents
@@ -29,7 +39,7 @@ const countSchema = z.object({ count: z.number() });
 export async function searchObjects(connection: SqliteReads, query: ObjectQuery): Promise<readonly ObjectDocument[]> {
   const { by } = orderOf(query);
   const found: Found[] = [];
-  await eachPart(connection, {
+  eachPart(connection, {
     query,
     read({ sql, values }) {
       // places and documents by one statement: a document that is written in between may match no longer, or have another place
@@ -47,7 +57,7 @@ export async function searchObjects(connection: SqliteReads, query: ObjectQuery)
 /** How many documents match; `max` + 1 if there are more. */
 export async function countObjects(connection: SqliteReads, filter: ObjectFilter, max: number): Promise<number> {
   let count = 0;
-  await eachPart(connection, {
+  eachPart(connection, {
     query: { ...filter, limit: max + 1 },
     read({ sql, values }) {
       const row = connection.use(({ statement }) => statement(`SELECT count(*) AS count FROM (${sql})`).get(...values));
@@ -99,42 +109,50 @@ interface Matching {
 }
 
 /** Reads the places of matching documents in parts, each with at most `limit` rows: the first ones in the order of the query. */
-async function eachPart(connection: SqliteReads, matching: Matching): Promise<void> {
+function eachPart(connection: SqliteReads, matching: Matching): void {
   const { query } = matching;
   const words = wordsToFind(query);
   if (words === undefined) return eachRange(connection, matching);
-  if (orderOf(query).by === 'key' && isCommon(connection, words)) return firstRanges(connection, { ...matching, words });
+  if (orderOf(query).by === 'key' && isCommon(connection, words)) return firstRows(connection, { ...matching, words });
   matching.read(wordsStatement(query, words));
 }
 
-async function eachRange(connection: SqliteReads, { query, read, worst }: Matching): Promise<void> {
+function eachRange(connection: SqliteReads, { query, read, worst }: Matching): void {
+  for (const range of allRanges(connection, query)) if (read(rangeStatement(query, range, worst()))) return;
+}
+
+/** The ranges of all buckets, in the order of keys. */
+function* allRanges(connection: SqliteReads, query: ObjectQuery): Generator<KeyRange> {
   const descending = isDescending(query);
-  for (const bucket of bucketsOf(connection, query, descending)) {
-    const source = { filter: query, descending };
-    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) })) {
-      if (read(rangeStatement(query, range, worst()))) return;
-    }
+  for (const bucket of bucketsOf(connection, query, descending))
+    yield* rangesOf(bucket, query, { descending, after: afterKeyOf(query, bucket) });
+}
+
+/** Reads the first rows in the order of keys, and the documents with the words behind these. */
+function firstRows(connection: SqliteReads, { query, read, worst, words }: Matching & { readonly words: QueryWords }): void {
+  let left = COMMON_ROWS_MAX;
+  for (const { bucket, bounds } of allRanges(connection, query)) {
+    const { rows, last } = beginningOf(connection, query, { bucket, bounds }, left);
+    if (last === null) continue;
+    const begun = isDescending(query) ? fromKey(bounds, last, '>=') : untilKey(bounds, last, '<=');
+    if (read(rangeStatement(query, { bucket, bounds: begun }, worst()))) return;
+    left -= rows;
+    if (left > 0) continue;
+    read(wordsStatement({ ...query, after: { bucket, key: last } }, words));
+    return;
   }
 }
 
-/** Reads some ranges in the order of keys, and the documents with the words behind these. */
-async function firstRanges(
-  connection: SqliteReads,
-  { query, read, worst, words }: Matching & { readonly words: QueryWords },
-): Promise<void> {
-  const descending = isDescending(query);
-  const source = { filter: query, descending };
-  let rows = 0;
-  for (const bucket of bucketsOf(connection, query, descending)) {
-    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) })) {
-      if (read(rangeStatement(query, range, worst()))) return;
-      rows += range.rows;
-      if (rows >= COMMON_ROWS_MAX && range.last !== undefined) {
-        read(wordsStatement({ ...query, after: { bucket, key: range.last } }, words));
-        return;
-      }
-    }
-  }
+const beginningSchema = z.object({ rows: z.number(), last: z.string().nullable() });
+
+/** How many rows a range begins with, at most `max`, and the last key of these. */
+function beginningOf(connection: SqliteReads, query: ObjectQuery, range: KeyRange, max: number): z.infer<typeof beginningSchema> {
+  const [direction, last] = isDescending(query) ? ['DESC', 'min(key)'] : ['ASC', 'max(key)'];
+  const conditions = rangeConditions(range, query);
+  const rows = `SELECT key FROM ${indexOf(query)} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT ?`;
+  return connection.use(({ statement }) =>
+    beginningSchema.parse(statement(`SELECT count(*) AS rows, ${last} AS last FROM (${rows})`).get(...valuesOf(conditions), max)),
+  );
 }
 
 /** The words by which an index finds documents; tombstones have none. */
@@ -158,10 +176,11 @@ function afterKeyOf(query: ObjectQuery, bucket: string): string | undefined {
   return orderOf(query).by === 'key' && query.after?.bucket === bucket ? query.after.key : undefined;
 }
 
-function rangeStatement(query: ObjectQuery, { conditions }: KeyRange, worst: Found['value'] | undefined): SqlCondition {
+function rangeStatement(query: ObjectQuery, range: KeyRange, worst: Found['value'] | undefined): SqlCondition {
   // the words last: they are found in the key itself, which takes longer than any other test
   const all = [
-    ...conditions,
+    ...rangeConditions(range, query),
+    { sql: unlessEnded('id'), values: [] },
     ...otherConditions(query),
     ...afterConditions(query),
     ...untilConditions(query, worst),

@@ -1,4 +1,4 @@
-/** Sums in SQLite: the facts of the rows are read in short synchronous calls, and summed here. */
+/** Sums in SQLite: the facts of the rows are read in short synchronous calls, between which others read, and summed here. */
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import type { QueryWords } from '../../ordering/words.ts';
@@ -6,17 +6,28 @@ import { objectAges, objectSizes, largestGroups, type UsageBy } from '../groups.
 import type { UsageGroup, UsageQuery, UsageSums } from '../store.ts';
 import { matchOf, withinSql, unlessEnded } from './conditions.ts';
 import type { SqliteReads } from './connection.ts';
-import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf } from './ranges.ts';
+import {
+  boundsOf,
+  bucketsOf,
+  fromKey,
+  indexOf,
+  keyConditions,
+  otherConditions,
+  rangeConditions,
+  rangesOf,
+  sqlOf,
+  valuesOf,
+} from './ranges.ts';
 
 const DAY_MS = 86_400_000;
-/** Documents with the words that one call reads: some 5 ms. */
+/** Rows of the index that one call reads, and documents with the words: some 5 ms. */
+const INDEX_ROWS = 5_000;
 const WORDS_ROWS = 1_000;
 /** Groups of one kind that are kept until the largest are known: some 40 MB. A sum with more is too wide, as one that takes too long is. */
 const GROUPS_MAX = 200_000;
 
 type Row = readonly SQLOutputValue[];
 
-/** Sums the rows range by range; between two of them others read. */
 export async function sumUsage(reads: SqliteReads, query: UsageQuery): Promise<UsageSums | 'too-slow'> {
   const untilMs = performance.now() + query.timeLimitMs;
   const whole = { objects: 0, bytes: 0 };
@@ -48,10 +59,17 @@ const COLUMNS: Readonly<Record<UsageBy, string>> = {
 };
 
 async function* rowsInRanges(reads: SqliteReads, query: UsageQuery): AsyncGenerator<readonly Row[]> {
-  for (const bucket of bucketsOf(reads, query, false)) {
-    for await (const { conditions } of chunksOf(reads, { bucket, source: { filter: query, descending: false }, after: undefined })) {
-      const all = [...conditions, ...otherConditions(query)];
-      yield rowsOf(reads, `SELECT ${columnsOf(query)} FROM ${indexOf(query)} AND ${sqlOf(all)}`, valuesOf(all));
+  const tests = otherConditions(query);
+  // which rows match is a column, so that a call has the same number of rows whatever matches
+  const matches = tests.length === 0 ? '1' : sqlOf(tests);
+  for (const range of bucketsOf(reads, query, false).flatMap((bucket) => rangesOf(bucket, query))) {
+    for (let after: string | undefined = ''; after !== undefined;) {
+      await letOthersRun();
+      const conditions = rangeConditions({ ...range, bounds: fromKey(range.bounds, after === '' ? undefined : after, '>') }, query);
+      const sql = `SELECT ${columnsOf(query)}, key, ${matches} FROM ${indexOf(query)} AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`;
+      const rows = rowsOf(reads, sql, [...valuesOf(tests), ...valuesOf(conditions), INDEX_ROWS]);
+      yield rows.filter((row) => row.at(-1) === 1);
+      after = rows.length < INDEX_ROWS ? undefined : String(rows.at(-1)?.at(-2));
     }
   }
 }

@@ -1,9 +1,8 @@
-/** Searches and sums of more rows than one synchronous call reads, between which others write. */
+/** Searches and sums of many rows. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSqliteConnection } from '../../../src/store/sqlite/connection.ts';
 import { searchObjects } from '../../../src/store/sqlite/search.ts';
@@ -11,26 +10,20 @@ import { sumUsage } from '../../../src/store/sqlite/usage.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/ordering/document.ts';
 import { queryWordsOf } from '../../../src/ordering/words.ts';
-import { holds, type Condition } from '../../../src/store/conditions.rules.ts';
+import { holds } from '../../../src/store/conditions.rules.ts';
 import { usageBy } from '../../../src/store/groups.rules.ts';
 import type { ObjectQuery, Store, UsageQuery, UsageSums } from '../../../src/store/store.ts';
 
 const BUCKET = 'photos';
 const TIME = '2026-09-01T12:00:00.000Z';
-/** More than two parts. */
-const MANY = 12_000;
 
 const disposers: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const dispose of disposers.splice(0)) await dispose();
 });
 
-function live(key: string, size: number, clock = 1): ObjectDocument {
-  return { bucket: BUCKET, key, ...nameOf(key), size, clock, deleted: false, settled: true, source: 'check', indexed_at: TIME };
-}
-
-function tombstone(key: string, clock: number): ObjectDocument {
-  return { bucket: BUCKET, key, clock, deleted: true, deleted_at: TIME, settled: true, source: 'check', indexed_at: TIME };
+function live(key: string, size: number): ObjectDocument {
+  return { bucket: BUCKET, key, ...nameOf(key), size, clock: 1, deleted: false, settled: true, source: 'check', indexed_at: TIME };
 }
 
 const numbered = (number: number): string => `key-${String(number).padStart(5, '0')}`;
@@ -84,37 +77,6 @@ describe('a search of words that many documents have', () => {
   });
 });
 
-describe('a search in parts', () => {
-  it('answers what it read, whatever is written before it ends', async () => {
-    const store = await storeOf(Array.from({ length: MANY }, (_, number) => live(numbered(number), number)));
-    const searching = searchObjects(store.connection, { sort: { by: 'size', order: 'asc' }, limit: 10 });
-    await nextTurn();
-    await nextTurn();
-    // the first part is read, and others are not
-    await write(store, [tombstone(numbered(3), 2), live(numbered(9), MANY * 2, 2)]);
-    const found = await searching;
-    expect(found.map(({ key, size, deleted }) => ({ key, size, deleted }))).toEqual(
-      Array.from({ length: 10 }, (_each, number) => ({ key: numbered(number), size: number, deleted: false })),
-    );
-  });
-
-  it('lets others run the more often, the more it asks of each object', async () => {
-    const { connection } = await storeOf(Array.from({ length: 5_000 }, (_, number) => live(numbered(number), number)));
-    const words = Array.from({ length: 50 }, (_, number): Condition['anyOf'][number] => ({
-      kind: 'words',
-      words: queryWordsOf(`none${number}`) ?? [],
-    }));
-    let turns = 0;
-    const counting = new AbortController();
-    void (async () => {
-      for (; !counting.signal.aborted; turns += 1) await nextTurn();
-    })();
-    expect(await searchObjects(connection, { where: [{ anyOf: words, negated: false }], limit: 10 })).toEqual([]);
-    counting.abort();
-    expect(turns).toBeGreaterThanOrEqual(50);
-  });
-});
-
 describe('sums', () => {
   const query: UsageQuery = { bucket: BUCKET, by: ['folder'], nowMs: 0, limit: 3, timeLimitMs: 600_000 };
 
@@ -145,13 +107,13 @@ describe('sums', () => {
   });
 });
 
-/** Below the prefix; a call reads 5,000 rows. */
+/** Below the prefix; one call of a sum reads 5,000 rows. */
 const BELOW = 11_000;
 const PREFIX = 'many/';
 const number = (at: number): string => String(at).padStart(5, '0');
 const keys = Array.from({ length: BELOW }, (_, at) => `${PREFIX}${at < 6_000 ? 'a' : 'b'}/${number(at)}`);
 
-describe('SQLite, with more rows than one call reads', () => {
+describe('SQLite, with many rows', () => {
   let store: Awaited<ReturnType<typeof openStore>>;
 
   beforeAll(async () => {
@@ -163,7 +125,6 @@ describe('SQLite, with more rows than one call reads', () => {
   const search = async (query: Partial<ObjectQuery>) =>
     (await store.objects.search({ bucket: BUCKET, prefix: PREFIX, limit: 1_000, ...query })).map(({ key }) => key);
 
-  // the more tests, the fewer rows one call reads
   it.each([1, 20])('finds the last of a prefix, from either end and by size, with %s tests', async (tests) => {
     const odd = Array.from({ length: tests }, () => holds({ kind: 'contains', text: '999' }));
     const wanted = keys.filter((key) => key.includes('999'));
@@ -217,7 +178,7 @@ describe('SQLite, with more rows than one call reads', () => {
       await sumUsage(again, { bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
       again.close();
       const read = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes('objects_facts') && sql.includes('key '));
-      expect(read.length).toBeGreaterThan(4);
+      expect(read.length).toBeGreaterThan(2);
       for (const sql of read) {
         expect(bounds(sql, /\bkey >=? \?/g), sql).toBeLessThanOrEqual(1);
         expect(bounds(sql, /\bkey <=? \?/g), sql).toBeLessThanOrEqual(1);
