@@ -67,37 +67,21 @@ export function createSweep(
     const buckets = (await allBuckets()).filter(isDue);
     const from = Math.floor(random() * buckets.length);
     const regions = createRegionNotes();
-    await visitInTurn([...buckets.slice(from), ...buckets.slice(0, from)], 1, async (bucket, isPutOff) => {
+    const putOff: BucketRecord[] = [];
+    for (const bucket of [...buckets.slice(from), ...buckets.slice(0, from)])
+      if (regions.hangs(bucket)) putOff.push(bucket);
+      else await visitInTime(bucket);
+    for (const bucket of putOff) await visitInTime(bucket);
+
+    async function visitInTime(bucket: BucketRecord): Promise<void> {
       signal.throwIfAborted();
-      if (clock.monotonicMs() >= untilMs) return 'done';
-      if (!isPutOff && regions.hangs(bucket)) return 'later';
-      await visitOne(bucket, regions, signal);
-      return 'done';
-    });
+      if (clock.monotonicMs() < untilMs) await visitOne(bucket, regions, signal);
+    }
   };
 }
 
-// ── buckets in turn, so that those that hang do not delay the others: once three buckets of a region had no answer in a round, its
-// remaining buckets come after those of all other regions. The next round asks the region again ───────────────────────
-
-/** Three buckets are not chance, and each of them may have waited for its time-out. */
-const UNANSWERED_MAX = 3;
-
-/** How a visit ended: done, or the bucket is to be visited after the others. The second visit must be `done`. */
-export type VisitResult = 'done' | 'later';
-
-/** Visits each item, `atOnce` at a time, and then those that were put off. Rejects with what a visit throws. */
-export async function visitInTurn<Item>(
-  items: readonly Item[],
-  atOnce: number,
-  visit: (item: Item, isPutOff: boolean) => Promise<VisitResult>,
-): Promise<void> {
-  const putOff: Item[] = [];
-  await sideBySide(items, atOnce, async (item) => void ((await visit(item, false)) === 'later' && putOff.push(item)));
-  await sideBySide(putOff, atOnce, async (item) => void (await visit(item, true)));
-}
-
-async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (item: Item) => Promise<void>): Promise<void> {
+/** Visits each item, `atOnce` at a time. Rejects with what a visit throws. */
+export async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (item: Item) => Promise<void>): Promise<void> {
   const left = items.values();
   async function visitNext(): Promise<void> {
     for (const item of left) await visit(item);
@@ -105,16 +89,21 @@ async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, visitNext));
 }
 
-/** What the visits of one round show about the regions. */
-export interface RegionNotes {
+// ── buckets that hang do not delay the others: once three buckets of a region had no answer in a run, its remaining buckets come after
+// those of all other regions. The next run asks the region again ─────────────────────────────────────────────────────────
+
+/** Three buckets are not chance, and each of them may have waited for its time-out. */
+const UNANSWERED_MAX = 3;
+
+/** What the visits of one run show about the regions. */
+interface RegionNotes {
   /** Whether the region had no answer for several buckets, and has answered none since. */
-  hangs(bucket: Pick<BucketLocation, 'region'>): boolean;
+  hangs(bucket: BucketLocation): boolean;
   /** Notes how a visit that needed S3 ended. Any answer, even a refusal, shows that the region works. */
-  visited(bucket: Pick<BucketLocation, 'region'>, fault?: FaultCode): void;
+  visited(bucket: BucketLocation, fault?: FaultCode): void;
 }
 
-/** Creates the notes of one round. */
-export function createRegionNotes(): RegionNotes {
+function createRegionNotes(): RegionNotes {
   const unanswered = new Map<string, number>();
   return {
     hangs: ({ region }) => (unanswered.get(region) ?? 0) >= UNANSWERED_MAX,

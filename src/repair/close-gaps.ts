@@ -28,9 +28,9 @@ import { hasEnded, occupiesBucket, type JobRecord } from '../records/job.ts';
 import { omit } from '../base/defined.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
-import { createRegionNotes, visitInTurn, type RegionNotes, type VisitResult } from '../observing/sweep.ts';
+import { sideBySide } from '../observing/sweep.ts';
 import type { Clock } from '../process/clock.ts';
-import type { BucketListing, BucketLocation } from '../aws/storage.ts';
+import type { BucketListing } from '../aws/storage.ts';
 import { gapIdsOf, listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { withDeadline } from '../process/async.ts';
@@ -51,27 +51,15 @@ export type StartJob = (
 interface CloseGapsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly startJob: StartJob;
   readonly askToRepair: AskToRepair;
-  /** Whether this process has an open circuit for the bucket or its endpoint. Default: none. */
-  readonly isFailing?: (bucket: BucketLocation) => boolean;
 }
 
-/** One round, as its visits see it. */
-interface Round {
-  readonly regions: RegionNotes;
-  /** The latest apply job of each connected bucket; undefined if it has had none. */
-  readonly latestJobs: ReadonlyMap<string, string | undefined>;
-  /** Whether the bucket was already put off in this round. */
-  readonly isPutOff: boolean;
-  readonly signal: AbortSignal;
-}
-
-/** Asking one bucket takes up to 10 s, which must not add up: a job must begin within ten minutes, however many buckets hang. */
+/** Asking one bucket takes up to 10 s, which must not add up: a job must begin within ten minutes, even while hundreds of buckets hang. */
 const BUCKETS_AT_ONCE = 16;
 /** How far a process's clock may be ahead of S3's: beginning a job that much too early costs little. */
 const FAST_MAX_MS = 60_000;
 /** How many ended jobs are remembered: those that marks name, and their buckets' latest ones. */
 const ENDED_MAX = 2_000;
-/** For how long a round asks buckets that refused before, or whose region does not answer. */
+/** For how long a round asks buckets that refused before. */
 const ASKING_MAX_MS = 60_000;
 
 /**
@@ -79,7 +67,7 @@ const ASKING_MAX_MS = 60_000;
  * reported, and the other buckets are still visited. Throws the store's fault.
  */
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
-  const { state, startJob, askToRepair, clock, telemetry, isFailing = () => false } = dependencies;
+  const { state, startJob, askToRepair, clock, telemetry } = dependencies;
   /** Ended jobs, which never change again and so are read only once. */
   const ended = new LRUCache<string, JobRecord>({ max: ENDED_MAX });
 
@@ -93,36 +81,32 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const marks = await listAllRecords(state, 'gap', markSchema, { prefix: gapIdsOf(only) });
     if (marks.length === 0) return;
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
-    const regions = createRegionNotes();
     const latestJobs = await latestJobsOf(state, only);
-    await visitInTurn(inTurn(Map.groupBy(marks, ({ bucket }) => bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket], isPutOff) => {
+    await sideBySide(inTurn(Map.groupBy(marks, ({ bucket }) => bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket]) => {
       signal.throwIfAborted();
-      const isLate = clock.monotonicMs() >= askUntilMs;
-      if ((isPutOff || askedAgainAtMs(ofBucket) > 0) && isLate) return 'done';
+      if (askedAgainAtMs(ofBucket) > 0 && clock.monotonicMs() >= askUntilMs) return;
       try {
-        if (latestJobs.has(bucket)) return await repair(bucket, ofBucket, { regions, latestJobs, isPutOff, signal });
-        for (const { id } of ofBucket) await forget(state, bucket, id);
+        if (latestJobs.has(bucket)) await repair(ofBucket, latestJobs.get(bucket), signal);
+        else for (const { id } of ofBucket) await forget(state, bucket, id);
       } catch (error) {
         signal.throwIfAborted();
         telemetry.requestFailed('close the gaps of a bucket', error);
       }
-      return 'done';
     });
   };
 
-  async function repair(bucket: string, marks: readonly DirtyMark[], round: Round): Promise<VisitResult> {
-    const { signal } = round;
-    const jobId = round.latestJobs.get(bucket);
+  /** `jobId`: the latest apply job of the marks' bucket; undefined if it has had none. */
+  async function repair(marks: readonly DirtyMark[], jobId: string | undefined, signal: AbortSignal): Promise<void> {
     const latest = jobId === undefined ? undefined : await readJob(jobId, signal);
     const looked: DirtyMark[] = [];
     for (const mark of marks) looked.push(...(await look(mark, latest)));
-    if ((latest !== undefined && occupiesBucket(latest)) || firstDue(looked, clock.nowMs()) === undefined) return 'done';
+    if ((latest !== undefined && occupiesBucket(latest)) || firstDue(looked, clock.nowMs()) === undefined) return;
     // the list may be outdated: since then, a mark may have been reported again, or another process may have started its job
     const current = (await Promise.all(looked.map(({ id }) => readRecord(state, refs.gap(id), signal)))).filter(
       (mark) => mark !== undefined,
     );
     const due = firstDue(current, clock.nowMs());
-    return due === undefined ? 'done' : begin(due, current, round);
+    if (due !== undefined) await begin(due, current, signal);
   }
 
   /** Returns the mark after a look at its bucket's jobs; none if it was closed. */
@@ -152,11 +136,9 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   }
 
   /** Starts a job for the mark that is due, which also becomes the job of all other planned marks whose keys it compares. */
-  async function begin(due: DirtyMark, marks: readonly DirtyMark[], round: Round): Promise<VisitResult> {
-    const { signal } = round;
+  async function begin(due: DirtyMark, marks: readonly DirtyMark[], signal: AbortSignal): Promise<void> {
     const { bucket, prefix = '' } = due;
-    const asked = await ask(due, round);
-    if (asked !== 'answers') return asked;
+    if (!(await mayBegin(due, signal))) return;
     const repaired = marks.filter((mark) => (mark.prefix ?? '').startsWith(prefix) && isPlanned(mark));
     // documents may lack tags and metadata, because S3 refused enrichment's requests
     const tags = repaired.some(({ readTags }) => readTags === true) ? { tags: true, fill: true } : {};
@@ -166,30 +148,25 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     } catch (error) {
       signal.throwIfAborted();
       // by now another job occupies the bucket; the next round finds it
-      if (error instanceof RequestError && error.code === 'job.conflict') return 'done';
+      if (error instanceof RequestError && error.code === 'job.conflict') return;
       const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
       await change(due, (current) => failedOf(current, `a re-index job could not be started: ${reason}`, clock.nowMs()));
     }
-    return 'done';
   }
 
   /**
-   * Asks the bucket before beginning a job. If it refuses, the mark waits and shows why; this counts as no failure. Buckets that are not
-   * expected to answer are asked after the others. S3's clock must agree that the mark is due, or a process with a fast clock would begin
-   * job after job.
+   * Asks the bucket before beginning a job. If it refuses, the mark waits and shows why; this counts as no failure. S3's clock must agree
+   * that the mark is due, or a process with a fast clock would begin job after job.
    */
-  async function ask(due: DirtyMark, { regions, isPutOff, signal }: Round): Promise<VisitResult | 'answers'> {
+  async function mayBegin(due: DirtyMark, signal: AbortSignal): Promise<boolean> {
     const record = await readRecord(state, refs.bucket(due.bucket), signal);
-    if (record === undefined) return 'answers';
-    if (!isPutOff && (regions.hangs(record) || isFailing(record))) return 'later';
+    if (record === undefined) return true;
     const answer = await askToRepair(record, due.prefix ?? '', signal);
-    const fault = 'code' in answer ? answer : undefined;
-    regions.visited(record, fault?.code);
-    if ('atMs' in answer) return dueAtMs(due, answer.atMs) <= answer.atMs + FAST_MAX_MS ? 'answers' : 'done';
+    if ('atMs' in answer) return dueAtMs(due, answer.atMs) <= answer.atMs + FAST_MAX_MS;
     const { code, reason: what } = answer;
     const reason = `the bucket cannot be re-indexed now: ${code}: ${what}`;
     await change(due, (current) => refusedOf(current, reason, clock.nowMs()));
-    return 'done';
+    return false;
   }
 
   /** Stores what `alter` makes of the current mark; returns none if the mark is gone. Reports if a job failed to repair it, or could not begin. */
@@ -231,7 +208,7 @@ async function forget(state: StateStore, bucket: string, id: string): Promise<vo
 }
 
 /** The latest apply job of each connected bucket, or of one. A bucket whose record this version cannot read counts as connected. */
-async function latestJobsOf(state: StateStore, only?: string): Promise<Round['latestJobs']> {
+async function latestJobsOf(state: StateStore, only?: string): Promise<ReadonlyMap<string, string | undefined>> {
   const { length } = refs.bucket('').id;
   const buckets = only === undefined ? await listAllEntries(state, 'bucket') : [(await state.get(refs.bucket(only).id)) ?? []].flat();
   return new Map(buckets.map(({ id, record }) => [id.slice(length), bucketRecordSchema.safeParse(record).data?.applyJobId]));

@@ -42,7 +42,7 @@ import { createConnectionsDue, createVisitConnection } from '../connect/watch.ts
 export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
   if (!core.settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
   const startJob: StartJob = (request, signal) => core.jobs.start(request, signal);
-  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair: createAskToRepair(core), isFailing: core.circuits.isFailing });
+  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair: createAskToRepair(core) });
   const role = createRole({ ...core, lookAtGaps: (bucket, signal) => closeGaps(signal, bucket) }, worker, liveIsBusy);
   const work: CheckSource = { name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) };
   return {
