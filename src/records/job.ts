@@ -42,15 +42,7 @@ const partSchema = z.object({
   /** Whether keys after the cursor were already written, and counted, so that the scan may not show them yet. */
   readsFirst: z.boolean().exactOptional(),
   /** The fault that ended its last turn, how many turns in a row made no progress, since when, and when the next one begins. */
-  fault: jobFaultSchema
-    .extend({
-      attempts: z.number(),
-      sinceMs: z.number(),
-      dueAtMs: z.number(),
-      /** S3 refuses the HEAD of this key, the part's only one. */
-      denied: z.string().exactOptional(),
-    })
-    .exactOptional(),
+  fault: jobFaultSchema.extend({ attempts: z.number(), sinceMs: z.number(), dueAtMs: z.number() }).exactOptional(),
 });
 export type Part = z.infer<typeof partSchema>;
 

@@ -19,7 +19,6 @@ import {
   phaseOf,
   reserved,
   afterTurn,
-  boundariesOf,
   cutPart,
   hasProgress,
   isGivenUp,
@@ -27,17 +26,16 @@ import {
   isStuck,
   nextPartDueMs,
   withWork,
-  type DeniedKey,
   type TurnEnd,
   type TurnProgress,
 } from './job.rules.ts';
 import type { JobFault, JobRecord, Part } from '../records/job.ts';
 import { FOLLOW_MS_MAX, type ReconcileTurn } from './reconcile-turn.ts';
-import type { Tombstones } from './settle-slice.ts';
+import type { DeniedKey, LeaveKeys, Tombstones } from './settle-slice.ts';
 import type { ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketListing } from '../aws/storage.ts';
 import { readRecord, refs } from '../store/stored.ts';
-import { cancelJob, failJob, finishJob, noteLast, noteStuck } from './job-ends.ts';
+import { cancelJob, failJob, finishJob, leaveKeys, noteLast, noteStuck } from './job-ends.ts';
 import type { HeldJob } from './job-lease.ts';
 import { cutKeys, probeListing } from './key-probes.ts';
 import type { LookForOverdue } from './overdue.ts';
@@ -52,8 +50,6 @@ const PROGRESS_FIRST_MS = 1_000;
 const PROGRESS_MS = 5_000;
 /** The most parts of one job: cutting it into more parts than its process has slots gains nothing. With the longest keys they fill 200 kB of the record. */
 const PARTS_MAX = 64;
-/** How many parts may wait for just one denied key. Each asks again and again, so beyond a few of them the whole job waits. */
-const DENIED_MAX = 8;
 /** LIST requests of one search for boundaries. Eight parts take about fifty; the limit ends a search among keys that are hard to cut. */
 const CUT_REQUESTS_MAX = 100;
 
@@ -97,6 +93,7 @@ interface Hold {
   isDirty: boolean;
   /** Whether turns end at their next page. */
   readonly shouldEnd: () => boolean;
+  readonly leave: LeaveKeys;
 }
 
 /** Compares the job until it ends, is paused or is given back; afterwards it is not held. Throws the store's fault and the signal's reason, after giving the job back if the store answers. */
@@ -109,13 +106,16 @@ export async function compareJob(dependencies: CompareDependencies, held: HeldJo
   if (isOver(held)) await noteLast(dependencies.state, run.prepare(held.job), clock.nowMs());
   const dueAtMs = signals.stopping.aborted ? clock.nowMs() : nextPartDueMs(run.parts(), clock.nowMs());
   if (dueAtMs !== undefined || isOver(held)) return held.release(dueAtMs ?? clock.nowMs(), run.prepare);
-  return finishJob(dependencies, held, run.prepare);
+  const refused = run.refused();
+  return refused === undefined ? finishJob(dependencies, held, run.prepare) : failJob(dependencies, held, refused, run.prepare);
 }
 
 /** Creates one hold of a job, beginning with its stored parts. */
 function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping, aborting }: CompareSignals) {
   const { state, clock, telemetry, slots } = dependencies;
   let early: JobFault | 'disconnected' | undefined;
+  /** Why the job fails in the end: S3 refuses a key that it cannot leave to a gap. */
+  let refused: JobFault | undefined;
   /** Aborted when no more turns may begin; running turns then end at their next page. */
   const ending = new AbortController();
   const hold: Hold = {
@@ -127,6 +127,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     hasProgress: false,
     isDirty: false,
     shouldEnd: () => ending.signal.aborted || stopping.aborted || isOver(held),
+    leave,
   };
   const { shouldEnd } = hold;
   const working = new Map<LivePart, Promise<void>>();
@@ -141,6 +142,12 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
       examples: running.reduce((sum, progress) => addExamples(sum, progress.examples), hold.examples),
       hasProgress: hold.hasProgress,
     });
+  }
+
+  async function leave(denied: readonly DeniedKey[]): Promise<boolean> {
+    const without = await leaveKeys(dependencies, hold.claimed, denied);
+    for (const { key, fault } of without ?? []) refused ??= { code: fault.code, reason: `could not compare ${key}: ${fault.reason}` };
+    return without !== undefined;
   }
 
   async function store(): Promise<void> {
@@ -232,21 +239,11 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const nowMs = clock.nowMs();
     telemetry.requestFailed('compare a part of a re-index job', new FaultError(code, reason));
     const isAlone = hold.live.every((other) => other === each || isStuck(other.part, nowMs));
-    // shows people at once what keeps the job from continuing, and which keys were not compared
-    const next = await noteStuck(state, held.job, part, nowMs).catch(notNoted);
-    if ((next === 'given up' && isAlone) || isGivenUp(part, held.job, { nowMs, isAlone }))
-      return endWith({ code, reason, after: part.cursor });
-    if (next === 'left') hold.live = hold.live.filter((other) => other !== each);
-    return store();
-  }
-
-  function notNoted(error: unknown): 'waits' {
-    telemetry.requestFailed('report a re-index job that waits', error);
-    return 'waits';
-  }
-
-  function endWith(error: JobFault): void {
-    early ??= error;
+    // shows people at once what keeps the job from continuing
+    const noted = noteStuck(state, held.job, part, nowMs);
+    await noted.catch((error: unknown) => telemetry.requestFailed('report a re-index job that waits', error));
+    if (!isGivenUp(part, { nowMs, isAlone })) return store();
+    early ??= { code, reason, after: part.cursor };
     endTurns();
   }
 
@@ -258,7 +255,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     return mode === 'report' || bucket?.applyJobId === id ? bucket : undefined;
   }
 
-  return { turns, prepare, parts: () => hold.live.map(({ part }) => part) };
+  return { turns, prepare, refused: () => refused, parts: () => hold.live.map(({ part }) => part) };
 }
 
 /** Whether the job is lost, or is not comparing any more. */
@@ -277,22 +274,8 @@ function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
   hold.hasProgress ||= hasProgress(each.part, end);
   hold.isDirty = true;
   each.progress = undefined;
-  const isAside = end.denied !== undefined && each.part.fault?.denied === end.denied.key;
   if (end.done) hold.live = hold.live.filter((other) => other !== each);
   else each.part = afterTurn(each.part, end, nowMs);
-  if (end.denied !== undefined && (isAside || hold.live.filter(({ part }) => part.fault !== undefined).length <= DENIED_MAX))
-    setAside(hold, each, end.denied);
-}
-
-/** Cuts the part so that the key that S3 refuses waits alone, and the keys before and behind it go on. */
-function setAside(hold: Hold, each: LivePart, denied: DeniedKey): void {
-  const { fault, ...whole } = each.part;
-  const cut = cutPart(whole, boundariesOf(whole, denied));
-  const [first = each.part, ...behind] = cut.map((part) =>
-    part.to === denied.key && fault !== undefined ? { ...part, fault: { ...fault, denied: denied.key } } : part,
-  );
-  each.part = first;
-  hold.live = [...hold.live, ...behind.map(livePart)];
 }
 
 interface TurnParts {
@@ -324,6 +307,7 @@ async function endOf(
       { bucket, prefix, after: cursor, ...defined({ upTo: part.to }), mode, readsFirst, fill, tags },
       {
         tombstones,
+        leave: hold.leave,
         shouldEnd: hold.shouldEnd,
         isOver: isTurnOver,
         progressed: (progress) => {
@@ -335,7 +319,7 @@ async function endOf(
       AbortSignal.any([aborting, held.lost, stuck.signal]),
     );
     // if the job is not comparing any more, its faults mean nothing: it was only granted no tombstones
-    return isOver(held) ? omit(end, 'fault', 'denied') : end;
+    return isOver(held) ? omit(end, 'fault') : end;
   } catch (error) {
     const sofar = { cursor, counts: noCounts, examples: {}, ...each.progress, done: false };
     // a turn that hung or threw is treated like any other fault of its part

@@ -9,6 +9,7 @@ import { faults } from '../base/fault.ts';
 import { markId, withoutDifferences, type Differences, type DirtyMark } from '../records/dirty.ts';
 import { noCounts, type ReconcileCounts } from '../records/counts.ts';
 import { afterTransition, mayTransition, type JobTransition, isStuck } from './job.rules.ts';
+import type { DeniedKey } from './settle-slice.ts';
 import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../records/job.ts';
 import { gapsOf, keepHeld, markDirty } from '../observing/gaps.ts';
 import type { ObjectScan, WithPorts, StateStore } from '../store/store.ts';
@@ -61,9 +62,9 @@ export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }
   if (kind !== 'fail' || counts.held > 0 || hasDeleted(job)) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
 }
 
-/** Whether it has used some of its limit. Jobs of a denied key's gap do not count: they are tried again and again, and must not take the limit away from other jobs. */
-function hasDeleted({ deletions, parts = [], prefix }: JobRecord): boolean {
-  return deletions?.limit !== undefined && deletions.reserved > 0 && !(parts.length === 1 && parts[0]?.fault?.denied === prefix);
+/** Whether it has used some of its limit. Jobs of a key's gap do not count: they are tried again and again, and must not take the limit away from other jobs. */
+function hasDeleted({ deletions, requestedBy, prefix }: JobRecord): boolean {
+  return deletions?.limit !== undefined && deletions.reserved > 0 && !(requestedBy === 'gap' && prefix !== '');
 }
 
 /**
@@ -75,32 +76,44 @@ export async function noteLast(state: StateStore, job: JobRecord, atMs: number):
   if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
 }
 
-/** How many keys that S3 refuses get gaps. If there are more, S3 refuses a prefix, or the bucket. */
+/**
+ * Opens a gap of the bucket whose job has waited for long, unless there is one: the status must not be `ok` while keys are not compared.
+ * Throws the store's fault.
+ */
+export async function noteStuck(state: StateStore, { bucket, mode }: JobRecord, part: Part, nowMs: number): Promise<void> {
+  const { fault } = part;
+  if (mode !== 'apply' || fault === undefined || !isStuck(part, nowMs)) return;
+  const report = { bucket, kind: 'drift', reason: `a re-index waits: ${fault.code}: ${fault.reason}`, seenAtMs: nowMs } as const;
+  await markDirty({ state, clock: { nowMs: () => nowMs } }, report, (mark) => mark !== undefined);
+}
+
+// ── keys whose HEADs S3 refuses. Each gets a gap of its own, whose jobs come less and less often, and the bucket's job goes on without it ─
+
+/** With more denials than this in one slice, S3 refuses a prefix or the bucket. The rest waits too, because it would be refused likewise. */
+const DENIED_MAX = 2;
+/** How many keys of a bucket get gaps. */
 const REFUSED_KEYS_MAX = 8;
 
 /**
- * Opens a gap of the bucket whose job has waited for long, or only of the key for which it waits, unless there is one: the status must
- * not be `ok` while keys are not compared. `left`: the key has its own gap, so the job goes on without it. Throws the store's fault.
+ * Leaves the keys to gaps of their own. Resolves with those for which the job must fail in the end: keys without a gap, and the key of the
+ * job's own gap; undefined if the job must wait. Throws the store's fault.
  */
-export async function noteStuck(
-  state: StateStore,
-  { bucket, mode, beginOrder = 0 }: JobRecord,
-  part: Part,
-  nowMs: number,
-): Promise<'waits' | 'left' | 'given up'> {
-  const { fault } = part;
-  if (mode !== 'apply' || fault === undefined || !isStuck(part, nowMs)) return 'waits';
-  const key = fault.denied;
-  const reason = `a re-index ${key === undefined ? 'waits' : `could not compare ${key}`}: ${fault.code}: ${fault.reason}`;
-  const report = { bucket, kind: 'drift', reason, seenAtMs: nowMs, ...defined({ key }) } as const;
-  // this job would close a key's mark from before it began
-  await markDirty(
-    { state, clock: { nowMs: () => nowMs } },
-    report,
-    (mark) => mark !== undefined && (key === undefined || mark.order >= beginOrder),
-  );
-  if (key === undefined) return 'waits';
-  return (await refusedKeys(state, bucket)).length > REFUSED_KEYS_MAX ? 'given up' : 'left';
+export async function leaveKeys(
+  { state, clock }: WithPorts<'state' | 'clock'>,
+  { bucket, mode, prefix, beginOrder = 0 }: JobRecord,
+  denied: readonly DeniedKey[],
+): Promise<readonly DeniedKey[] | undefined> {
+  if (denied.length > DENIED_MAX) return undefined;
+  if (mode === 'report') return denied;
+  const known = new Set((await refusedKeys(state, bucket)).map((mark) => mark.prefix));
+  const left = denied.filter(({ key }) => known.has(key) || known.add(key).size <= REFUSED_KEYS_MAX);
+  for (const { key, fault } of left) {
+    const reason = `a re-index could not compare ${key}: ${fault.code}: ${fault.reason}`;
+    const report = { bucket, key, kind: 'drift', reason, seenAtMs: clock.nowMs() } as const;
+    // this job would close a mark from before it began
+    await markDirty({ state, clock }, report, (mark) => mark !== undefined && mark.order >= beginOrder);
+  }
+  return denied.filter((each) => each.key === prefix || !left.includes(each));
 }
 
 /** The gaps of keys that S3 refuses. */

@@ -191,21 +191,12 @@ export interface TurnProgress {
   readonly examples: DifferenceExamples;
 }
 
-/** A key whose HEAD S3 refuses. */
-export interface DeniedKey {
-  readonly key: string;
-  /** The last compared key before it in its slice, if there is one. */
-  readonly after?: string;
-}
-
 /** The end of a turn. */
 export interface TurnEnd extends TurnProgress {
   /** Whether the end of the part, or of the listing, was reached. */
   readonly done: boolean;
   /** The fault that ended the turn early; the progress is valid nevertheless. */
   readonly fault?: Fault;
-  /** The only key of its slice that keeps the turn from continuing. */
-  readonly denied?: DeniedKey;
 }
 
 /** The part after a turn that has not finished it, or during a turn. */
@@ -250,28 +241,15 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
 }
 
 /**
- * Whether the job fails because of what ended the part's last turn. A key that S3 refuses gets its own gap, except in a report or in that
- * gap's own job. If S3 refuses more than single keys, the job fails once none of it makes progress, so that other jobs of the bucket get
- * their turn. `isAlone`: all other parts have waited for long.
+ * Whether the job fails because of what ended the part's last turn. If S3 refuses what the part needs, the job fails once none of it
+ * makes progress, so that other jobs of the bucket get their turn. `isAlone`: all other parts have waited for long.
  */
-export function isGivenUp(
-  part: Part,
-  { mode, prefix }: Pick<JobRecord, 'mode' | 'prefix'>,
-  { nowMs, isAlone }: { readonly nowMs: number; readonly isAlone: boolean },
-): boolean {
+export function isGivenUp(part: Part, { nowMs, isAlone }: { readonly nowMs: number; readonly isAlone: boolean }): boolean {
   const { fault } = part;
   if (fault === undefined) return false;
-  const { code, denied } = fault;
-  if (denied !== undefined) return (isAlone && denied === prefix) || (mode === 'report' && isStuck(part, nowMs));
-  if (jobAnswerOf(code) === 'skip') return isAlone && isStuck(part, nowMs);
-  const answer = answerTo(code);
+  if (jobAnswerOf(fault.code) === 'skip') return isAlone && isStuck(part, nowMs);
+  const answer = answerTo(fault.code);
   return answer === 'fail' || (answer === 'retry' && fault.attempts >= WITHOUT_PROGRESS_MAX);
-}
-
-/** Where to cut a part so that the key is alone in one. */
-export function boundariesOf({ cursor, to }: Part, { key, after }: DeniedKey): readonly string[] {
-  const isWithin = (at: string): boolean => compareKeys(at, cursor) > 0 && (to === undefined || compareKeys(at, to) < 0);
-  return [...(after === undefined ? [] : [after]), key].filter(isWithin);
 }
 
 /** A part that has waited for this long may wait forever. */

@@ -8,11 +8,10 @@
  * A slice is committed once all of its compared keys have ended. The next turn repeats what a turn has not committed, and finds it
  * equal. Nothing is concluded about keys that no listing page covers.
  */
-import { defined } from '../base/defined.ts';
 import { compareKeys } from '../base/key-order.ts';
 import { faultOf, type Fault } from '../base/fault.ts';
 import { compareSides, type ComparedKey, type Slice } from '../ordering/agreement.ts';
-import type { DeniedKey, TurnEnd, TurnProgress } from './job.rules.ts';
+import type { TurnEnd, TurnProgress } from './job.rules.ts';
 import { withPlainFallbacks } from '../observing/enricher.ts';
 import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex, ObjectScan, ScannedDocument, WithPorts } from '../store/store.ts';
@@ -20,7 +19,7 @@ import type { BucketListing, ObjectStorage, BucketLocation, ListedObject } from 
 import type { Circuits } from '../observing/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
 import { createHeads, fillsEnrichment, readsTags, writesFromHead, type Wishes } from './heads.ts';
-import { createSettleSlice, type SettleSlice, type SliceEnd, type Tombstones } from './settle-slice.ts';
+import { createSettleSlice, type LeaveKeys, type SettleSlice, type SliceEnd, type Tombstones } from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
 import { ANSWER_LIFE_MS } from '../ordering/constants.ts';
 import type { Clock } from '../process/clock.ts';
@@ -37,6 +36,7 @@ export interface TurnRequest extends Wishes {
 
 export interface TurnControls {
   readonly tombstones: Tombstones;
+  readonly leave: LeaveKeys;
   /** Called between slices. True ends the turn: a pause, a stop or a lost lease. */
   readonly shouldEnd: () => boolean;
   /** Called likewise, but only after a page's first slice was compared. True ends the turn: its time is over, or its part is to be cut. */
@@ -74,8 +74,6 @@ const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
  * has one is compared at 3,200 keys a second.
  */
 const SETTLING_MAX_REPORT = 16;
-/** With more denials than this in one slice, S3 refuses a prefix or the bucket, and the rest waits too, because it would be refused likewise. */
-const DENIED_MAX = 2;
 const EXPIRED: Fault = {
   code: 'index.overloaded',
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
@@ -101,7 +99,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
       case 'done':
         return { ...result, done: true };
       case 'fault':
-        return { ...result, done: false, fault: end.fault, ...defined({ denied: end.denied }) };
+        return { ...result, done: false, fault: end.fault };
       case 'ended':
         return { ...result, done: false };
       case 'expired':
@@ -112,9 +110,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
 }
 
 /** `expired`: answers of S3 became too old to be written, because the store is slow. */
-type Ended =
-  | { readonly kind: 'done' | 'ended' | 'expired' }
-  | { readonly kind: 'fault'; readonly fault: Fault; readonly denied?: DeniedKey };
+type Ended = { readonly kind: 'done' | 'ended' | 'expired' } | { readonly kind: 'fault'; readonly fault: Fault };
 
 /** A slice that is being settled. */
 interface Settling extends SliceSides, Pick<ComparedSlice, 'heads'> {
@@ -128,7 +124,7 @@ function createTurn(
   { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
 ) {
   const { settle, settlingMax } = parts;
-  const { tombstones } = controls;
+  const { tombstones, leave } = controls;
   const progress = createTurnProgress(request.after, controls.progressed);
   const nextSlice = createNextSlice(request);
 
@@ -176,6 +172,7 @@ function createTurn(
       const work = {
         ...request,
         tombstones,
+        leave,
         headRequested,
         written,
         comparedKeys: slice.comparedKeys,
@@ -216,8 +213,6 @@ function createTurn(
     switch (end.kind) {
       case 'expired':
         return end;
-      case 'denied':
-        return { kind: 'fault', fault: end.fault, ...(end.count <= DENIED_MAX && { denied: end.first }) };
       case 'ended':
         progress.commit(first, end.endings);
         return undefined;

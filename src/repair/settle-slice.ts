@@ -9,7 +9,6 @@
  * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`, and the sweep of unsettled documents
  * checks it again, so nothing need be remembered here.
  */
-import { defined } from '../base/defined.ts';
 import type { ObjectDocument, PresentState, ObjectState } from '../ordering/document.ts';
 import { FaultError, jobAnswerOf, type Fault, type FaultCode } from '../base/fault.ts';
 import { compareStored, type ComparedKey, type Comparison } from '../ordering/agreement.ts';
@@ -30,7 +29,6 @@ import type { Clock } from '../process/clock.ts';
 import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex } from '../store/store.ts';
 import type { WriteAll } from './background-writer.ts';
-import type { DeniedKey } from './job.rules.ts';
 import {
   fillsEnrichment,
   fillsIn,
@@ -64,9 +62,16 @@ export interface Ending {
 export type SliceEnd =
   | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
   /** Answers became too old to be written (rule 9): the page must be listed again. */
-  | { readonly kind: 'expired' }
-  /** S3 refuses the HEADs of this many keys; `first` is the first of them. */
-  | { readonly kind: 'denied'; readonly first: DeniedKey; readonly count: number; readonly fault: Fault };
+  | { readonly kind: 'expired' };
+
+/** A key whose HEAD S3 refuses. */
+export interface DeniedKey {
+  readonly key: string;
+  readonly fault: Fault;
+}
+
+/** Resolves with whether the job goes on without these keys of a slice. Throws the store's fault. */
+export type LeaveKeys = (denied: readonly DeniedKey[]) => Promise<boolean>;
 
 export interface SliceWork extends Wishes {
   /** In key order. */
@@ -77,6 +82,7 @@ export interface SliceWork extends Wishes {
   /** Whether missing objects may be written without reading what is stored: not if this turn or the last may have just written them, so that they do not count twice. */
   readonly writesUnread: boolean;
   readonly tombstones: Tombstones;
+  readonly leave: LeaveKeys;
   /** Called for each HEAD. */
   readonly headRequested: () => void;
   /** Called with endings as soon as the store has accepted their writes, whatever happens to the slice. */
@@ -126,7 +132,7 @@ type Plan = { readonly end: Ending } | { readonly write: PlannedWrite } | Denial
 
 interface Denial {
   readonly denied: Fault;
-  readonly key: string;
+  readonly comparedKey: ComparedKey;
 }
 
 /** A compared key about which a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
@@ -161,12 +167,13 @@ export function createSettleSlice({
       const current = round === 1 ? work : { ...work, writesUnread: false };
       const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
       const { planned, ended, denied } = sorted(plans);
+      const refusal = await refusalOf(denied, work);
       const allowed = await allowedOf(planned, work);
       const answered = await write(allowed.planned, work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
-      const [first] = denied;
-      if (first !== undefined) return deniedEnd(first, denied.length, work);
-      endings.push(...allowed.held, ...ended, ...answered.endings);
+      // not before the others are written, because they would be kept from it again and again
+      if (refusal !== undefined) throw refusal;
+      endings.push(...allowed.held, ...ended, ...answered.endings, ...denied.map(({ comparedKey }) => endingAsFound(comparedKey)));
       open = answered.refused;
       isExpired = answered.isHeadExpired;
     }
@@ -262,7 +269,7 @@ export function createSettleSlice({
     const { comparedKey, stored } = read;
     const request = { bucket: work.bucket, key: comparedKey.key, tags: needOfTags(work), onRequest: work.headRequested };
     const answer = await answerOrDenial(head(request, signal));
-    if ('denied' in answer) return { ...answer, key: comparedKey.key };
+    if ('denied' in answer) return { ...answer, comparedKey };
     const seen = withListedClass(answer, comparedKey.state);
     const isFilled = fillsIn(work, seen.state, stored);
     const ofTags = tagsEnding(comparedKey, compareStored(seen.state, stored), { work, isFilled });
@@ -286,9 +293,11 @@ export function createSettleSlice({
   }
 }
 
-function deniedEnd({ key, denied: fault }: Denial, count: number, { comparedKeys }: SliceWork): SliceEnd {
-  const after = comparedKeys[comparedKeys.findIndex((each) => each.key === key) - 1]?.key;
-  return { kind: 'denied', first: { key, ...defined({ after }) }, count, fault };
+/** The fault of the denied keys, unless the job goes on without them. */
+async function refusalOf(denied: readonly Denial[], { leave }: SliceWork): Promise<FaultError | undefined> {
+  const [first] = denied;
+  if (first === undefined || (await leave(denied.map(({ comparedKey: { key }, denied: fault }) => ({ key, fault }))))) return undefined;
+  return new FaultError(first.denied.code, first.denied.reason);
 }
 
 /** Reserves the tombstones among the writes. Resolves with the allowed writes, and with the endings of those held back. */

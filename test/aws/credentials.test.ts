@@ -209,7 +209,7 @@ region = eu-west-3
         status: 403,
         body: '<ErrorResponse><Error><Code>AccessDenied</Code><Message>Not authorized to perform sts:AssumeRoleWithWebIdentity</Message></Error></ErrorResponse>',
       },
-      /no credentials: AccessDenied.*: Not authorized to perform sts:AssumeRoleWithWebIdentity/,
+      /Not authorized to perform sts:AssumeRoleWithWebIdentity/,
     ],
     ['is another server', { body: '<html><body>Sign in</body></html>' }, /no credentials: /],
   ])('of an STS that %s are a fault with its words', async (_, answered, words) => {

@@ -195,7 +195,7 @@ describe('a forged answer deletes no document', () => {
         const limits = { actionsMax: 100, bytesMax: 1_000_000, concurrency: 1 };
         const { writeAll } = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
         const turn = createReconcileTurn({ ...world, listing: createS3Listing(world), writeAll });
-        const controls = { tombstones: allowance(), shouldEnd: () => false, isOver: () => false };
+        const controls = { tombstones: allowance(), leave: () => Promise.resolve(false), shouldEnd: () => false, isOver: () => false };
         const request = { bucket: bucketOfTest, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
         // the neighbour’s range is another one: a fault ends the turn of a range
         for (const range of [{ upTo: KEY }, { after: KEY }]) {

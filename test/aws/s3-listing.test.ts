@@ -143,7 +143,13 @@ describe('a page without keys that says that more follows', () => {
     let afterMs = -10_000;
     const { listing, asked } = await scriptedS3((request) => ({ ...after(3, request), headers: dated((afterMs += 10_000)) }));
     const found = await listing.page(target, all1);
-    expect(found).toMatchObject({ objects: [{ key: 'b' }], isTruncated: false, requests: 4, observedAtMs: DATE_MS, answeredAtMs: DATE_MS + 30_000 });
+    expect(found).toMatchObject({
+      objects: [{ key: 'b' }],
+      isTruncated: false,
+      requests: 4,
+      observedAtMs: DATE_MS,
+      answeredAtMs: DATE_MS + 30_000,
+    });
     const urls = asked.map(({ path }) => new URL(path, 'http://s3').searchParams);
     expect(urls.map((query) => query.get('start-after') ?? query.get('continuation-token'))).toEqual(['a', '1', '2', '3']);
   });

@@ -102,7 +102,7 @@ async function measure(count: number): Promise<{ readonly peakBytes: number; rea
     return false;
   };
   const request = { bucket: bucketRecord, prefix: '', mode: 'apply', fill: false, tags: false } as const;
-  const controls = { tombstones: allowance(), shouldEnd: look, isOver: () => false };
+  const controls = { tombstones: allowance(), leave: () => Promise.resolve(false), shouldEnd: look, isOver: () => false };
   let kept = { after: '', examples: {}, differences: 0 };
   for (let isDone = false; !isDone;) {
     const { done, cursor, counts, examples, fault } = await turn({ ...request, after: kept.after }, controls, new AbortController().signal);

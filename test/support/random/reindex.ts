@@ -213,6 +213,7 @@ function calm(slicesMax: number) {
   let slices = 0;
   return {
     tombstones: allowance(),
+    leave: () => Promise.resolve(false),
     shouldEnd: () => (slices += 1) > slicesMax,
     isOver: () => false,
   };

@@ -171,6 +171,7 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
         return count;
       },
     },
+    leave: () => Promise.resolve(false),
     shouldEnd: () => false,
     isOver: () => false,
   };
