@@ -43,11 +43,16 @@ export function momentOfText(at: string | undefined, nowMs: number): string | un
   return inMs < 1_000 ? ageOfText(at, nowMs) : `in ${durationText(inMs)}`;
 }
 
-/** Formats a future moment as a time of day in UTC, preceded by the date unless it is today: `14:02 UTC (in 3 min)`. */
-export function clockText(at: string, nowMs: number): string {
-  const [day = '', time = ''] = new Date(at).toISOString().split('T');
+/** Formats a moment as a time of day in UTC, preceded by the date unless it is today: `14:02 UTC`. */
+export function momentText(atMs: number, nowMs: number): string {
+  const [day = '', time = ''] = new Date(atMs).toISOString().split('T');
   const isToday = new Date(nowMs).toISOString().startsWith(day);
-  return `${isToday ? '' : `${day} `}${time.slice(0, 5)} UTC (in ${durationText(Date.parse(at) - nowMs)})`;
+  return `${isToday ? '' : `${day} `}${time.slice(0, 5)} UTC`;
+}
+
+/** Formats a future moment: `14:02 UTC (in 3 min)`. */
+export function clockText(at: string, nowMs: number): string {
+  return `${momentText(Date.parse(at), nowMs)} (in ${durationText(Date.parse(at) - nowMs)})`;
 }
 
 /** Formats a number with thousands separators: `1,234,567`; with the name of one thing: `1 object`, `1,234,567 objects`. */

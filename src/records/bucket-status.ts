@@ -3,7 +3,7 @@
  * metrics all show this status, so that a bucket is never healthy in one place and broken in another. `ok` means: its events are known
  * to arrive, the whole bucket was compared, and nothing is known to differ.
  */
-import { countText } from '../base/texts.ts';
+import { countText, momentText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
 import { expiredText } from './overdue.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
@@ -375,13 +375,6 @@ function whatOf({ findings }: { readonly findings: readonly { readonly what: str
 
 function areText(count: number): string {
   return `${countText(count, 'object')} ${count === 1 ? 'is' : 'are'}`;
-}
-
-/** 14:02 UTC, with the day unless that is today. */
-function momentText(atMs: number, nowMs: number): string {
-  const [day = '', time = ''] = new Date(atMs).toISOString().split('T');
-  const today = new Date(nowMs).toISOString().slice(0, day.length);
-  return `${day === today ? '' : `${day} `}${time.slice(0, 5)} UTC`;
 }
 
 const STEPS = [

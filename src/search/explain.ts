@@ -49,18 +49,13 @@ export async function explain(
     statuses.of(record, readable, signal),
   ]);
   if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
-  const { agrees, sentence, observationClock, lost } = explanationOf({ bucket: record, status, document, storage: answer });
+  const { agrees, sentence, lost } = explanationOf({ bucket: record, status, document, storage: answer });
   const isNoted = status.gaps === 0 && (await noteLost({ state, clock }, { bucket, key, lost }));
   return {
     bucket,
     key,
     ...(document !== undefined && { index: document }),
     storage: storageViewOf(answer),
-    clocks: {
-      ...(document !== undefined && { document: document.clock }),
-      floor: record.floor,
-      ...(observationClock !== undefined && { observation: observationClock }),
-    },
     agrees,
     sentence,
     bucket_status: statusView(isNoted ? await statuses.of(record, readable, signal) : status, bucket),

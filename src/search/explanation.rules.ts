@@ -23,8 +23,6 @@ export interface ExplanationFacts {
 export interface Verdict {
   readonly agrees: boolean | 'unknown';
   readonly sentence: string;
-  /** The clock that a write of this observation would use (D − M). */
-  readonly observationClock?: number;
   /** What no event that is on its way can explain: the event of S3's object was lost. */
   readonly lost?: 'missing' | 'stale';
 }
@@ -33,16 +31,14 @@ export interface Verdict {
 export function explanationOf({ bucket, status, document, storage }: ExplanationFacts): Verdict {
   if ('fault' in storage) return { agrees: 'unknown', sentence: unknownSentence(document, storage.fault) };
   const { state, observedAtMs } = storage;
-  const observationClock = clockOfMs(observedAtMs - MARGIN_MS);
   const { kind, fields } = compareStored(state, document);
-  if (isAgreement({ kind })) return { agrees: true, sentence: agreementOf(document), observationClock };
+  if (isAgreement({ kind })) return { agrees: true, sentence: agreementOf(document) };
   const what = disagreementOf({ document, isPresent: state.present, differing: fields.map((field) => field.replaceAll('_', ' ')) });
   const facts = { bucket, status, document, state, observedAtMs };
   const isLost = state.present && isLate(facts, state);
   return {
     agrees: false,
     sentence: `${what}: ${reasonOf(facts)}.`,
-    observationClock,
     ...(isLost && { lost: document === undefined || document.deleted ? 'missing' : 'stale' }),
   };
 }

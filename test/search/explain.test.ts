@@ -16,7 +16,7 @@ async function setUp(signal = new AbortController().signal) {
 const isoOf = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
 
 describe('explaining a key', () => {
-  it('shows both sides, the clocks and one sentence', async () => {
+  it('shows both sides and one sentence', async () => {
     const { objects, clock, storage, explain } = await setUp();
     const state = storage.put('photos', 'a.jpg');
     const facts = { bucket: 'photos', key: 'a.jpg', state, clock: clock.nowMs() * 1_000, settled: true, source: 'native' } as const;
@@ -39,7 +39,6 @@ describe('explaining a key', () => {
         },
         observed_at: isoOf(clock.nowMs()),
       },
-      clocks: { document: document.clock, floor: 0, observation: (clock.nowMs() - 20_000) * 1_000 },
       agrees: true,
       sentence: expect.stringMatching(/^A search finds it/),
       bucket_status: expect.objectContaining({ state: 'events_unproven' }),
@@ -82,7 +81,6 @@ describe('explaining a key', () => {
     expect(explanation).toMatchObject({
       agrees: 'unknown',
       storage: { fault: { code: 'object.denied', reason: 'neither HEAD nor LIST' }, advice: expect.stringContaining('s3:GetObject') },
-      clocks: { floor: 0 },
     });
   });
 

@@ -32,10 +32,6 @@ const ABSENT: ObjectState = { present: false };
 const WELL = { state: 'ok', sentence: 'No known difference' } as const;
 
 describe('an explanation', () => {
-  it('writes its observation at D − M, in microseconds', () => {
-    expect(explain(undefined, ABSENT).observationClock).toBe((NOW_MS - 20_000) * 1_000);
-  });
-
   it.each<[string, ObjectDocument | undefined, ObjectState, RegExp]>([
     ['a live document equal to S3', held(present()), present(), /^A search finds it: .* as of 2026-06-01T11:00:00.000Z\.$/],
     ['a provisional one that is equal', held(present(), { settled: false }), present(), /provisionally/],

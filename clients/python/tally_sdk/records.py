@@ -222,7 +222,6 @@ class Explanation:
     sentence: str
     # what the object store reports now, or the fault that prevented an answer; as the API has it
     storage: object
-    clocks: Mapping[str, int]
     # what the index holds; None: nothing
     index: Optional[StoredObject] = None
 

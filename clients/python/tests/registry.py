@@ -295,7 +295,6 @@ USAGE: Json = {
 EXPLANATION: Json = {
     "bucket": "photos",
     "storage": {"state": {"present": False}, "observed_at": CREATED},
-    "clocks": {"floor": 0},
     "agrees": "unknown",
     "sentence": "It is not there.",
 }

@@ -125,8 +125,5 @@ export function timeOfMaybe(ms: number | undefined): string | undefined {
 /** A count of things. */
 export const count = z.int().min(0);
 
-/** A clock: microseconds since 1970, which orders the writes of a document. */
-export const clock = z.number();
-
 /** What whatever AWS does for a bucket may fail with. */
 export const AWS_REFUSALS = ['connect.denied', 'connect.unavailable', 'connect.credentials'] as const;

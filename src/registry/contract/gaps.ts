@@ -31,7 +31,6 @@ export const gap = z
     due_at: time.optional().describe('When a re-index is due to begin for it; absent while one runs, or if none begins by itself.'),
     job_id: z.string().optional().describe('The job that repairs it, or that closed it.'),
     closed_at: time.optional(),
-    failures: count.optional().describe('How many jobs in a row failed to repair it.'),
     held: z.boolean().optional().describe('Whether no re-index begins for it until you start one.'),
   })
   .meta({
@@ -96,7 +95,6 @@ export function gapView(listed: ListedGap, nowMs: number): Gap {
     state: 'open',
     next: nextOf(listed, nowMs),
     due_at: timeOfMaybe(Number.isFinite(dueMs) ? dueMs : undefined),
-    failures: listed.failures === 0 ? undefined : listed.failures,
     held: isHeld(listed) || undefined,
   };
 }

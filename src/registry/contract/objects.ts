@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { textsSchema, type ObjectState } from '../../ordering/document.ts';
 import { faults, type Fault } from '../../base/fault.ts';
 import { bucketStatus } from './bucket.ts';
-import { bucketName, clock, cursor, flag, keyPrefix, limit, objectKey, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, cursor, flag, keyPrefix, limit, objectKey, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 import { searchAnswer, searchQuery, storedObject } from './search.ts';
 
@@ -45,13 +45,6 @@ export const explanation = z
     key: z.string(),
     index: storedObject.optional().describe('What the index holds, tombstones included; absent if it holds nothing.'),
     storage: storageView,
-    clocks: z
-      .object({
-        document: clock.optional().describe("The document's clock."),
-        floor: clock.describe("The bucket's floor: native events at or below it do not write directly."),
-        observation: clock.optional().describe('The clock that a write based on an observation made now would get.'),
-      })
-      .describe('The clocks that decide which write wins, in microseconds since 1970.'),
     agrees: z.union([z.boolean(), z.literal('unknown')]).describe('Whether the index and S3 agree.'),
     sentence: z.string().describe("Why a search does or doesn't find the object, in one sentence."),
     bucket_status: bucketStatus,

@@ -86,7 +86,6 @@ export const explanation: Explanation = {
   key: 'cat.jpg',
   index: { ...objectDocument, key: 'cat.jpg' },
   storage: { state: { present: false }, observed_at: AT },
-  clocks: { document: 1_767_323_045_000_000, floor: 0 },
   agrees: false,
   sentence: 'The index holds it although S3 does not: its event may be late.',
   bucket_status: { state: 'ok', severity: 'ok', sentence: 'No known difference; compared 4 minutes ago' },

@@ -279,7 +279,6 @@ export function troubledOperations(): Partial<CheckedOperations> {
         key,
         index,
         storage: { state, observed_at: ago(0) },
-        clocks: { document: index.clock, floor: 0 },
         agrees: true,
         sentence: `A search finds it as it was at ${ago(18 * MINUTE_MS)}: the index and S3 agree.`,
         bucket_status: bucketOf(bucket).status,
