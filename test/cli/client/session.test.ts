@@ -108,24 +108,22 @@ describe('a logout', () => {
     expect(readdirSync(world.folder)).toEqual(['config.json']);
   });
 
-  it.each([0o600, 0o644])('of a session that has ended already has no complaint, with files of mode %o', async (mode) => {
+  it.each([
+    ['that has ended already', 0o600, () => world.registry.endSessions()],
+    ['that has ended already, and that others can read', 0o644, () => world.registry.endSessions()],
+    ['that others can read', 0o644, () => undefined],
+  ])('ends and removes without a complaint a session %s', async (_, mode, before) => {
     chmodSync(world.file, mode);
-    world.registry.endSessions();
+    before();
     expect(await world.client.logout(never)).toBeUndefined();
     expect(existsSync(world.file)).toBe(false);
+    expect(world.registry.sessions()).toBe(0);
   });
 
   it('removes everything here even if the registry cannot be reached', async () => {
     await world.registry.close();
     expect(await world.client.logout(never)).toContain('cannot be reached');
     expect(existsSync(world.file)).toBe(false);
-  });
-
-  it('ends and removes credentials that others can read', async () => {
-    chmodSync(world.file, 0o644);
-    expect(await world.client.logout(never)).toBeUndefined();
-    expect(existsSync(world.file)).toBe(false);
-    expect(world.registry.sessions()).toBe(0);
   });
 
   it('removes credentials that others can replace without sending them', async () => {
