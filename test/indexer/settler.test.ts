@@ -224,21 +224,6 @@ describe('a message in hand', () => {
     expect(world.extensions()).toHaveLength(1);
   });
 
-  it('is given back with the rest at the end', async () => {
-    const world = setUp();
-    for (const handle of ['a', 'b']) world.hold(handle);
-    const givenBack = world.settler.giveBackAll();
-    await world.run(20);
-    await givenBack;
-    expect(world.requests.map(({ handles, timeouts }) => [handles, timeouts])).toEqual([
-      [
-        ['a', 'b'],
-        [0, 0],
-      ],
-    ]);
-    expect(world.settler.inHand).toBe(0);
-  });
-
   it('is extended no more after the settler was closed', async () => {
     const world = setUp();
     world.hold('a');

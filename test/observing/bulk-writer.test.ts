@@ -316,42 +316,6 @@ describe('a push-back', () => {
     expect(sentAtMs.length).toBeLessThan(20);
     expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'index.overloaded', reason: '429' } }]);
   });
-
-  it('keeps the place of its request, so that no more are in flight meanwhile', async () => {
-    const world = await setUp({ concurrency: 1 });
-    world.store.broken.writes = overloaded;
-    void world.write('a');
-    await run(world, 20);
-    void world.write('b');
-    await run(world, 30);
-    expect(world.requests()).toEqual([['a']]);
-  });
-});
-
-it('a write that waited too long for a request, or was held while its machine was suspended, is not sent but answered as expired', async () => {
-  const world = await setUp({ concurrency: 1 });
-  const answering = Promise.withResolvers<void>();
-  world.store.broken.beforeWrite = () => answering.promise;
-  void world.write('a');
-  await run(world, 20);
-  void world.write('b', { lifeMs: 1_000 });
-  void world.write('c', { lifeMs: 1_001 });
-  await run(world, 1_000);
-  answering.resolve();
-  await settled();
-  expect(world.requests()).toEqual([['a'], ['c']]);
-  const again = Promise.withResolvers<void>();
-  world.store.broken.beforeWrite = () => again.promise;
-  void world.write('d');
-  await run(world, 20);
-  void world.write('held');
-  // the time was not its own
-  world.suspend(2 * 3_600_000);
-  void world.write('fresh');
-  again.resolve();
-  await run(world, 1_000);
-  expect(world.requests().slice(2)).toEqual([['d'], ['fresh']]);
-  for (const key of ['b', 'held']) expect(world.answers.get(key)).toEqual([{ kind: 'expired' }]);
 });
 
 describe('whatever arrives, whenever the store answers whatever', () => {

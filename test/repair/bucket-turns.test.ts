@@ -91,17 +91,6 @@ it('Fix: a sweep visits the buckets of a region that does not answer last, and e
   expect(new Set(visited).size).toBe(301);
 });
 
-it('Fix: a sweep visits what answers though other buckets of its region are gone or denied', async () => {
-  const { state, clock, telemetry } = await setUp('us-east-1', true);
-  const visited: string[] = [];
-  const sweep = createSweep({ state, clock, telemetry, runMaxMs: MINUTE_MS, random: () => 0 }, 'unsettled', async ({ bucket }) => {
-    visited.push(bucket);
-    throw new FaultError('bucket.denied', 'refused');
-  });
-  await sweep(new AbortController().signal);
-  expect(visited.at(-1)).toBe(HEALTHY);
-});
-
 it('Fix: region and versioning of a bucket are read each day though 300 others hang', async () => {
   const { state, clock, telemetry } = await setUp('eu-central-1');
   const checked: string[] = [];

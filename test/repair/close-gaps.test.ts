@@ -3,7 +3,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import { markId } from '../../src/records/dirty.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { openNeverCompared, isAnyHeld } from '../../src/observing/gaps.ts';
-import { refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
+import { refs, removeRecord } from '../../src/store/stored.ts';
 import { createGapWorld } from '../support/worlds/gaps.ts';
 import { reindexRequest } from '../support/requests.ts';
 
@@ -80,22 +80,6 @@ describe('a gap', () => {
     expect(await play(20)).toBeLessThanOrEqual(3);
     await play(25);
     expect(await world.gap()).toBeUndefined();
-  });
-
-  it('has no job before S3 says that it is due, however fast the clock of the process is', async () => {
-    const world = await createGapWorld();
-    await world.tell();
-    const untilMs = world.clock.nowMs() + DAY_MS;
-    await updateRecord(
-      world.state,
-      refs.gap(markId('photos')),
-      (mark) => mark && { ...mark, waits: { fromMs: world.clock.nowMs(), untilMs, why: 'w' } },
-    );
-    await world.fast(2 * DAY_MS).round();
-    expect(await world.allJobs()).toEqual([]);
-    await world.after(DAY_MS);
-    await world.fast(2 * DAY_MS).round();
-    expect(await world.allJobs()).toHaveLength(1);
   });
 
   it('for which no job can be begun is tried again, and says why', async () => {

@@ -127,17 +127,4 @@ describe('the document that is written', () => {
   ])('keeps nothing of another object: %s', (_what, before) => {
     expect(rewrittenDocument({ ...facts, stored: before })).toEqual(rewrittenDocument({ ...facts, stored: undefined }));
   });
-
-  it('is a tombstone without object fields for an absent key', () => {
-    expect(rewrittenDocument({ ...facts, state: { present: false }, source: 'check', stored: stored(state, 1, known) })).toEqual({
-      bucket: 'b',
-      key: 'k',
-      deleted: true,
-      deleted_at: new Date(D).toISOString(),
-      clock,
-      settled: true,
-      source: 'check',
-      indexed_at: new Date(D).toISOString(),
-    });
-  });
 });

@@ -219,16 +219,6 @@ describe('a letter that SQS moved and that is discarded', () => {
     expect((await world.gaps()).map(({ example }) => example)).toEqual(['dead letter: message.moved', 'dead letter: message.moved']);
   });
 
-  it('after a worker has reported it opens its gap no second time, and one of Tally none', async () => {
-    const world = await setUp();
-    await world.connect('docs');
-    await world.move();
-    await world.sendOurs(nativeBody('docs'));
-    await world.look();
-    await world.letters.discard({ all: true });
-    expect((await world.gaps()).map(({ bucket, count }) => [bucket, count])).toEqual([['photos', 1]]);
-  });
-
   it('stays when its gap cannot be stored, and leaves its gap when it is discarded again, and once more', async () => {
     const world = await setUp();
     await world.move();

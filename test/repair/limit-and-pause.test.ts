@@ -1,4 +1,3 @@
-import { markSeenAt } from '../support/fakes/gap-records.ts';
 import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { BUCKET } from '../support/worlds/ingest.ts';
@@ -149,20 +148,6 @@ describe('the deletion limit', () => {
       await expect(jobs.decline(id)).rejects.toMatchObject({ code: 'job.nothing-waits' });
       expect(await world.found()).toEqual([]);
     });
-  });
-
-  it.each([
-    ['knows no limit for a job that closes a gap of deletes', 1, 1],
-    ['knows one for it where the bucket is empty', 0, 1_100],
-  ])('%s', async (_, left, found) => {
-    const world = await createJobsWorld();
-    await fill(world, { both: left, index: 1_100 });
-    const mark = markSeenAt(0, { deletes: 'announced' });
-    await updateRecord(world.state, refs.gap(mark.id), () => mark);
-    world.startWorker();
-    const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap' } as const;
-    expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state: 'done' });
-    expect(await world.found()).toHaveLength(found);
   });
 });
 

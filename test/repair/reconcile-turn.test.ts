@@ -1,15 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
-import { ANSWER_LIFE_MS, MARGIN_MS } from '../../src/ordering/constants.ts';
-import { bucketRecord, createReindexWorld, missingBucket } from '../support/worlds/reindex.ts';
+import { ANSWER_LIFE_MS } from '../../src/ordering/constants.ts';
+import { createReindexWorld } from '../support/worlds/reindex.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
-
-/** D − M of what is answered at this moment. */
-function listingClock({ clock }: Awaited<ReturnType<typeof createReindexWorld>>): number {
-  return clockOfMs(clock.nowMs() - MARGIN_MS);
-}
 
 describe('a turn that applies', () => {
   it('writes what is missing and stale, and makes tombstones of phantoms, so that the index ends equal', async () => {
@@ -48,23 +42,6 @@ describe('a turn that applies', () => {
     expect(world.questioned.toSorted((a, b) => a - b)).toEqual([1_000_000, 2_000_000]);
   });
 
-  it('writes from the listing at D − M, and tombstones at D − M of their HEAD', async () => {
-    const world = await createReindexWorld();
-    world.put('a', { etag: 'abc', sizeBytes: 0, storageClass: 'GLACIER' });
-    await world.index('b', present);
-    await world.run();
-    expect(await world.stored('a')).toMatchObject({
-      etag: 'abc',
-      size: 0,
-      storage_class: 'GLACIER',
-      last_modified_exact: true,
-      settled: true,
-      source: 'listing',
-      clock: listingClock(world),
-    });
-    expect(await world.stored('b')).toMatchObject({ deleted: true, settled: true, source: 'check', clock: listingClock(world) });
-  });
-
   it('keeps to its prefix and range', async () => {
     const world = await createReindexWorld();
     for (const key of ['p/a', 'p/b', 'p/c', 'q']) world.put(key);
@@ -72,19 +49,6 @@ describe('a turn that applies', () => {
     const result = await world.run({ prefix: 'p/', after: 'p/a', upTo: 'p/bb' });
     expect(result).toMatchObject({ done: true, cursor: 'p/bb', counts: { listed: 1, scanned: 2, missing: 1, phantom: 2 } });
     expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['o', 'p/b', 'p/d', 'r']);
-  });
-
-  it('asks for the objects of an enriched bucket, whose documents say more than a listing does', async () => {
-    const world = await createReindexWorld();
-    const same = world.put('same', { sizeBytes: 5 });
-    world.put('missing', { contentType: 'text/plain', userMetadata: { owner: 'me' } });
-    world.put('stale', { etag: 'new', userMetadata: {} });
-    await world.index('same', same);
-    await world.index('stale', { ...same, etag: 'old' });
-    const result = await world.run({ bucket: { ...bucketRecord, enrich: 'head' } });
-    expect(result.counts).toMatchObject({ equal: 1, missing: 1, stale: 1, in_flight: 0, written: 2, head_requests: 2 });
-    expect(await world.stored('missing')).toMatchObject({ content_type: 'text/plain', user_metadata: { owner: 'me' }, source: 'check' });
-    expect(await world.found()).toEqual(world.bucketHolds());
   });
 
   it('rejects with the signal’s reason', async () => {
@@ -257,14 +221,6 @@ describe('a listing that fails', () => {
       expect(await world.found()).toEqual(['a e', 'b e', 'bb e', 'z e']);
     },
   );
-
-  it('because the bucket is gone deletes nothing', async () => {
-    const world = await createReindexWorld();
-    await world.index('a', present);
-    world.s3.onPage = missingBucket;
-    expect(await world.run()).toMatchObject({ done: false, cursor: '', fault: { code: 'bucket.missing' }, counts: { phantom: 0 } });
-    expect(await world.found()).toEqual(['a e']);
-  });
 });
 
 describe('a store that fails', () => {
@@ -285,18 +241,6 @@ describe('a store that fails', () => {
     world.hooks.beforeWrite = () => {};
     expect(await world.run({ after: result.cursor })).toMatchObject({ done: true, counts: { listed: 2 } });
     expect(await world.found()).toEqual(world.bucketHolds());
-  });
-
-  it('observes again where it is the observation that became too old', async () => {
-    const world = await createReindexWorld();
-    await world.index('a', present);
-    let isFirst = true;
-    world.s3.onHead = async () => {
-      if (isFirst) await world.clock.advance(ANSWER_LIFE_MS);
-      isFirst = false;
-    };
-    const result = await world.run();
-    expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, head_requests: 2, list_requests: 1 } });
   });
 
   it('counts the life of an observation from when it was asked, not from when it had to wait for its place', async () => {
@@ -327,39 +271,12 @@ describe('a store that fails', () => {
 });
 
 describe('a document that only lacks something', () => {
-  it('is counted as incomplete and left alone, without being read again', async () => {
-    const world = await createReindexWorld();
-    const { storageClass: _, ...rest } = world.put('a');
-    const before = await world.index('a', rest);
-    world.hooks.beforeRead = () => Promise.reject(new Error('read again'));
-    const result = await world.run();
-    expect(result).toMatchObject({
-      counts: { listed: 1, incomplete: 1, written: 0 },
-      examples: { incomplete: [{ key: 'a', fields: ['storage_class'] }] },
-    });
-    expect(await world.store.scan.scan('b', { prefix: '', after: '', limit: 1 })).toMatchObject([{ clock: before.clock }]);
-  });
-
   it('is completed where that is asked for', async () => {
     const world = await createReindexWorld();
     const { storageClass: _, ...rest } = world.put('a', { storageClass: 'GLACIER' });
     await world.index('a', rest, { version_id: 'v1' });
     expect((await world.run({ fill: true })).counts).toMatchObject({ incomplete: 1, written: 1 });
     expect(await world.stored('a')).toMatchObject({ storage_class: 'GLACIER', version_id: 'v1', source: 'listing' });
-  });
-
-  it('but the true LastModified is given it in passing, once', async () => {
-    const world = await createReindexWorld();
-    const listed = world.put('a');
-    const told = { ...listed, lastModifiedMs: (listed.lastModifiedMs ?? 0) + 1_500, lastModifiedExact: false };
-    await world.index('a', told, { event_name: 'ObjectCreated:Put' });
-    expect((await world.run()).counts).toMatchObject({ equal: 1, stale: 0, written: 1 });
-    expect(await world.stored('a')).toMatchObject({
-      last_modified_exact: true,
-      event_name: 'ObjectCreated:Put',
-      clock: listingClock(world),
-    });
-    expect((await world.run()).counts).toMatchObject({ equal: 1, written: 0 });
   });
 
   it('unless it is newer than the listing', async () => {

@@ -155,22 +155,6 @@ describe('jobs', () => {
     expect((await jobs.list({ limit: 100 })).items).toEqual([expect.not.objectContaining({ examples })]);
   });
 
-  it('that are queued, running or paused can be cancelled, which frees the bucket, and others cannot', async () => {
-    for (const jobState of ['queued', 'running', 'paused'] as const) {
-      const { jobs, state, clock } = await setUp();
-      const job = await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
-      await change(state, job, { state: jobState });
-      await clock.advance(7);
-      expect(await jobs.cancel(job.id)).toEqual({ ...job, state: 'cancelled', finished_at: new Date(clock.nowMs()).toISOString() });
-      expect(await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
-      for (const ended of ['done', 'failed', 'cancelled'] as const) {
-        await change(state, job, { state: ended });
-        await expect(jobs.cancel(job.id)).rejects.toMatchObject({ code: 'job.not-cancellable' });
-        expect(await jobs.get(job.id)).toMatchObject({ state: ended });
-      }
-    }
-  });
-
   it('Fix: that end while they are cancelled leave no deletions waiting that they did not hold back', async () => {
     let id = '';
     const interfere = async (state: StateStore) => change(state, { id }, { state: 'done', beginOrder: 9, counts: noCounts });

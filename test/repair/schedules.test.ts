@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createSchedules, type Schedule, type Schedules } from '../../src/repair/schedules.ts';
 import type { Clock } from '../../src/process/clock.ts';
 import type { StateStore } from '../../src/store/store.ts';
-import { LEASE_MS, RENEW_MS } from '../../src/store/lease.ts';
+import { LEASE_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry, type FakeClock } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
@@ -134,31 +134,6 @@ describe('schedules', () => {
     expect(ranAtMs).toEqual([purge.runMaxMs + MINUTE_MS]);
   });
 
-  it('abort work whose claim another process has taken, and leave the record to that one', async () => {
-    const { state, clock, telemetry, worker } = setUp();
-    let isCut = false;
-    const cutOff: StateStore = { ...state, put: (...args) => (isCut ? Promise.reject(new Error('cut off')) : state.put(...args)) };
-    const lost = createWork();
-    const run = createSchedules({ state: cutOff, clock, telemetry })
-      .runIfDue(purge, lost.work, never)
-      .catch(() => undefined);
-    await settled();
-    isCut = true;
-    const [heir, heirWork] = [worker(), createWork()];
-    expect(await heir.runIfDue(purge, heirWork.work, never)).toBe(false);
-    await clock.advance(LEASE_MS);
-    isCut = false;
-    const taken = heir.runIfDue(purge, heirWork.work, never);
-    await settled();
-    await clock.advance(RENEW_MS);
-    expect(lost.runs[0]?.signal.aborted).toBe(true);
-    await run;
-    expect((await recordOf(state))?.claim).toBeDefined();
-    heirWork.runs[0]?.end();
-    expect(await taken).toBe(true);
-    expect((await recordOf(state))?.claim).toBeUndefined();
-  });
-
   it('tell a failure, and try again soon', async () => {
     const { clock, telemetry, worker } = setUp();
     const schedules = worker();
@@ -167,17 +142,6 @@ describe('schedules', () => {
     expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(false);
     await clock.advance(MINUTE_MS);
     expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(true);
-  });
-
-  it('leave what a stop cut short to the next worker, at once', async () => {
-    const { telemetry, worker } = setUp();
-    const stopping = new AbortController();
-    const run = worker().runIfDue(purge, createWork().work, stopping.signal);
-    await settled();
-    stopping.abort(new Error('the process stops'));
-    await run;
-    expect(telemetry.recorded('requestFailed')).toEqual([]);
-    expect(await worker().runIfDue(purge, async () => {}, never)).toBe(true);
   });
 
   it('do not begin twice in one process', async () => {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, beforeEach } from 'vitest';
 import { compareKeys } from '../../src/base/key-order.ts';
-import { addCounts, noCounts, type ReconcileCounts, shownCounts } from '../../src/records/counts.ts';
+import { addCounts, noCounts, type ReconcileCounts } from '../../src/records/counts.ts';
 import type { TurnEnd } from '../../src/repair/job.rules.ts';
 import type { TurnControls, TurnRequest } from '../../src/repair/reconcile-turn.ts';
 import { allowance, createReindexWorld, type ReindexWorld, bucketRecord } from '../support/worlds/reindex.ts';
@@ -11,8 +11,6 @@ import type { ObjectDocument } from '../../src/ordering/document.ts';
 import type { FaultCode } from '../../src/base/fault.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { createTurnProgress } from '../../src/repair/turn-progress.ts';
-import type { Ending } from '../../src/repair/settle-slice.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `k${String(index).padStart(5, '0')}`);
@@ -70,18 +68,6 @@ describe('the deletion limit', () => {
 });
 
 describe('a turn ends', () => {
-  it('when it is told to', async () => {
-    const world = await createReindexWorld();
-    world.s3.pageSize = 10;
-    for (const key of numbered(50)) world.put(key);
-    const result = await world.run({}, { shouldEnd: () => world.s3.pages.length >= 3 });
-    expect(result.done).toBe(false);
-    expect(result.counts.listed).toBeLessThan(50);
-    expect(result.counts.written).toBe(result.counts.listed);
-    const { counts } = await runAll(world, { after: result.cursor });
-    expect(counts.listed + result.counts.listed).toBe(50);
-  });
-
   it('when its time is over', async () => {
     const world = await createReindexWorld();
     world.s3.pageSize = 10;
@@ -91,17 +77,6 @@ describe('a turn ends', () => {
     expect(result).toMatchObject({ done: false, counts: { listed: 30 } });
     const { counts } = await runAll(world, { after: result.cursor });
     expect(counts.listed).toBe(20);
-  });
-
-  it('where its range ends', async () => {
-    const world = await createReindexWorld();
-    world.s3.pageSize = 10;
-    for (const key of numbered(50)) world.put(key);
-    await world.index('k00010x', present);
-    await world.index('k00030x', present);
-    const result = await world.run({ upTo: 'k00024' });
-    expect(result).toMatchObject({ done: true, cursor: 'k00024', counts: { listed: 25, phantom: 1 } });
-    expect((await world.found()).at(-1)).toBe('k00030x e');
   });
 
   it('asks for no page after the last that it is going to use', async () => {
@@ -329,28 +304,5 @@ describe('a document that the index refuses', () => {
       examples: { refused: [{ key: 'b', reason: 'mapper_parsing_exception: b' }] },
     });
     expect(await world.found()).toEqual(['a etag-0', 'c etag-2']);
-  });
-});
-
-const state = { present: true, etag: 'e', sizeBytes: 1 } as const;
-const missing: Ending = { key: 'd', kind: 'missing', fields: [], isListed: true, effect: 'document' };
-const deleted: Ending = { key: 'e', kind: 'phantom', fields: [], isListed: false, effect: 'tombstone' };
-
-describe('the counts of a turn', () => {
-  it('contain each write at once, and once: with its slice, or where it is compared again and equal', () => {
-    for (const isAgain of [false, true]) {
-      const progress = createTurnProgress('');
-      progress.written([missing, deleted]);
-      const ahead = progress.sofar();
-      expect(ahead).toMatchObject({ cursor: '', readsFirst: true, counts: { listed: 0, missing: 1, written: 1, tombstones: 1 } });
-      expect(shownCounts(ahead.counts).equal).toBe(0);
-      const sides = { listed: [{ key: 'd', state }], through: 'e' };
-      if (isAgain) progress.commit({ ...sides, scanned: [{ key: 'd' }] }, []);
-      else progress.commit({ ...sides, scanned: [{ key: 'e' }] }, [missing, deleted]);
-      const { cursor, readsFirst = false, counts, examples } = progress.sofar();
-      expect({ cursor, readsFirst }).toEqual({ cursor: 'e', readsFirst: isAgain });
-      expect(shownCounts(counts)).toMatchObject({ listed: 1, equal: 0, missing: 1, written: 1, phantom: 1, tombstones: 1 });
-      expect(examples).toEqual({ missing: [{ key: 'd' }], phantom: [{ key: 'e' }] });
-    }
   });
 });

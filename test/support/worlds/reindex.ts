@@ -1,7 +1,6 @@
 /** One bucket, its index and one range of a reconcile: the turn on a memory store and an S3 in memory. */
 import type { Tombstones } from '../../../src/repair/settle-slice.ts';
 import { type ObjectDocument, type ObjectState, type PresentState, documentOf } from '../../../src/ordering/document.ts';
-import { FaultError } from '../../../src/base/fault.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
 import { clockOfMs } from '../../../src/ordering/clock.ts';
 import type { ObjectScan, ScannedDocument, IndexWrite, ObjectIndex, Store } from '../../../src/store/store.ts';
@@ -102,11 +101,6 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
 function listedOf(state: PresentState): PresentState {
   const { tags: _, userMetadata: __, contentType: ___, ...listed } = state;
   return listed;
-}
-
-/** A listing that answers what S3 says about a bucket that is gone. */
-export function missingBucket(): never {
-  throw new FaultError('bucket.missing', 'no such bucket');
 }
 
 export const bucketRecord = recordOf(BUCKET, { versioning: { status: 'unknown', observedAtMs: 0 } });
