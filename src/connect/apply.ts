@@ -21,7 +21,7 @@ import {
 } from './connection.rules.ts';
 import { removingFinding } from './finding.rules.ts';
 import { changesText, touchedText, type Change, type Kept, type Plan } from './plan.rules.ts';
-import { RequestError, type RequestErrorCode } from '../base/request-error.ts';
+import { RequestError } from '../base/request-error.ts';
 import { appliedWithinMs, forgetProof, openChangeGap, proveGap } from '../observing/gaps.ts';
 import type { TakeLease } from '../store/lease.ts';
 import type { StateStore, WithPorts } from '../store/store.ts';
@@ -221,18 +221,14 @@ function isFor(spec: ConnectionSpec, connection: ConnectionRecord): boolean {
   return canonicalJson(spec) === canonicalJson(specOf(connection));
 }
 
-const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
-  ['connect.overlap', 'connect.overlap'],
-  ['connect.unknown-configuration', 'connect.unknown-configuration'],
-]);
-
 /** Throws what keeps the plan from being applied. */
 export function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
   refuseState(plan.spec.bucket, connection, options);
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
-    throw new RequestError(CODES.get(code) ?? 'connect.blocked', `${what}: ${why}. ${inSentence(fix)}`, {
+    const isOfItsOwn = code === 'connect.overlap' || code === 'connect.unknown-configuration';
+    throw new RequestError(isOfItsOwn ? code : 'connect.blocked', `${what}: ${why}. ${inSentence(fix)}`, {
       finding: code,
       token: plan.token,
     });
@@ -270,24 +266,34 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
 // ── pausing and removing ───────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Takes away everything. Returns what stays because others have altered it; undefined if Tally made nothing for the bucket. Throws
- * `connect.removing` if a part is left after 20 s, and what AWS refuses: repeat it then.
+ * Takes away everything, or with `keepAws` only forgets it. Returns what stays because others have altered it; undefined if Tally made
+ * nothing for the bucket, or forgot it. Throws `connect.removing` if a part is left after 20 s, and what AWS refuses: repeat it then.
  */
-export async function removeParts(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined> {
+export async function removeParts(
+  parts: ChangeParts,
+  bucket: string,
+  keepAws: boolean,
+  signal?: AbortSignal,
+): Promise<readonly Kept[] | undefined> {
   const { state } = parts;
   const ref = refs.connection(bucket);
   const known = await readRecord(state, ref, signal);
   if (known === undefined) return undefined;
   return underPass(parts, known, signal, async (run) => {
+    if (keepAws) return forget(state, bucket);
     const used = await usedByOthers(state, bucket);
     await noteRemoving(parts, bucket);
     const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
     if (connection === undefined) return undefined;
     const specs = [specOf(connection), ...earlierSpecs(connection)];
     const kept = await removeSpecs({ ...parts, run }, specs, { made: connection.made, used }, signal);
-    await removeRecord(state, ref.id);
+    await forget(state, bucket);
     return kept;
   });
+}
+
+async function forget(state: StateStore, bucket: string): Promise<undefined> {
+  await removeRecord(state, refs.connection(bucket).id);
 }
 
 /**
@@ -305,13 +311,6 @@ async function noteRemoving({ state, clock }: ChangeParts, bucket: string): Prom
     brokenSinceMs: nowMs,
   };
   await updateRecord(state, refs.bucket(bucket), (record) => record && { ...record, connectionCheck });
-}
-
-/** Forgets what Tally made, and leaves it. Throws `connect.busy`. */
-export async function forgetParts(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<void> {
-  const { id } = refs.connection(bucket);
-  const known = await readRecord(parts.state, refs.connection(bucket), signal);
-  if (known !== undefined) await underPass(parts, known, signal, () => removeRecord(parts.state, id));
 }
 
 /**

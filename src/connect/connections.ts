@@ -1,4 +1,4 @@
-/** The operations about connections, and the parts of other operations that change AWS. */
+/** What the registry and the watch do about connections (`Provisioning`), and the operations that answer it in the API's form. */
 import { defined } from '../base/defined.ts';
 import type { AddBucketRequest } from '../registry/contract/buckets.ts';
 import {
@@ -17,13 +17,79 @@ import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
 import { requireBucket } from '../observing/known-buckets.ts';
-import type { Applied } from './apply.ts';
-import type { Provisioning } from './provisioning.ts';
+import { docsPage } from '../base/doc-pages.ts';
+import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
+import { createTakeLease } from '../store/lease.ts';
+import { diagnose } from './diagnose.ts';
+import { apply, pause, refuse, removeEarlier, removeParts, resume, type Applied, type ApplyOptions } from './apply.ts';
+import { sendProbe } from './probe.ts';
+import { requested, type ProvisionDependencies } from './requested.ts';
+import { createLookAt, diff } from './sources/sources.ts';
 import type { CheckConnection } from './watch.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord } from '../store/stored.ts';
 import type { WithPorts } from '../store/store.ts';
 import { refs } from './refs.ts';
+
+export type Provisioning = ReturnType<typeof createProvisioning>;
+
+export function createProvisioning(dependencies: ProvisionDependencies) {
+  const { state, aws, clock } = dependencies;
+
+  /** What a request asks for, of parts that are to be made. */
+  async function wanted(request: ConnectionRequest, signal?: AbortSignal) {
+    const found = await requested(dependencies, request, signal);
+    refuseOtherAccount(found.spec);
+    return found;
+  }
+
+  const lookAt = createLookAt({ aws, clock });
+  const parts = { state, clock, lookAt, takeLease: createTakeLease({ state, clock }) };
+
+  return {
+    /** Reads AWS and says what would change, and whether there is a record of the bucket. */
+    async plan(request: ConnectionRequest, signal?: AbortSignal) {
+      const { spec, connection, record } = await wanted(request, signal);
+      return { plan: diff(await lookAt(spec, signal)), connection, isConnected: record !== undefined };
+    },
+    /** Throws what would keep an apply from being made. Nothing is written or stored. */
+    async check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void> {
+      const { spec, connection } = await wanted(request, signal);
+      refuse(diff(await lookAt(spec, signal)), connection, options);
+    },
+    /** One pass of an apply, and the spec that it was for. */
+    async apply(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal) {
+      const { spec, record } = await wanted(request, signal);
+      if (record === undefined)
+        throw new RequestError(
+          'bucket.not-connected',
+          `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket}\``,
+        );
+      const applied = await apply(parts, spec, options, signal);
+      // the watch may not be permitted to
+      if (applied.state === 'applied' && !applied.changed) await removeEarlier(parts, spec.bucket, signal);
+      return { spec, applied };
+    },
+    pause: (bucket: string, signal: AbortSignal) => pause(parts, bucket, signal),
+    resume: (bucket: string, signal: AbortSignal) => resume(parts, bucket, signal),
+    /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
+    remove: (bucket: string, { keepAws }: { readonly keepAws: boolean }, signal?: AbortSignal) =>
+      removeParts(parts, bucket, keepAws, signal),
+    removeEarlier: (bucket: string, signal?: AbortSignal) => removeEarlier(parts, bucket, signal),
+    probe: (connection: ConnectionRecord, isLost: boolean, signal?: AbortSignal) =>
+      sendProbe({ state, clock, aws }, connection, isLost, signal),
+    diagnose: (record: BucketRecord, signal?: AbortSignal) => diagnose({ ...dependencies, lookAt }, record, signal),
+  };
+}
+
+/** Tally has no credentials for another account: its owner sends the events to a topic, and lets the bucket be read. */
+function refuseOtherAccount({ bucket, bucketAccount, account, source }: ConnectionSpec): void {
+  if (bucketAccount === account || source === 'topic' || source === 'webhook') return;
+  throw new RequestError(
+    'connect.other-account',
+    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Have its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,
+  );
+}
 
 interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly provisioning: Provisioning;

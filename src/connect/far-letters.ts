@@ -12,7 +12,7 @@ const EVERY_MS = 600_000;
 
 interface FarLettersDependencies extends WithPorts<'clock'> {
   readonly allBuckets: AllBuckets;
-  readonly aws: Pick<Provisioner, 'queueAt' | 'queueTags' | 'queueUrlOf'>;
+  readonly aws: Pick<Provisioner, 'queueAt' | 'queueTags' | 'queueOf'>;
   /** The bucket queue. */
   readonly queueUrl: string;
 }
@@ -32,8 +32,9 @@ export function createFarLetters({ allBuckets, aws, queueUrl, clock }: FarLetter
     if (home === undefined || owner === undefined) return urls;
     const found: string[] = [];
     for (const region of regions) {
-      const url = region === home.region ? undefined : await aws.queueUrlOf(farLettersArn(owner.installation, { ...home, region }), signal);
-      if (url !== undefined) found.push(url);
+      if (region === home.region) continue;
+      const queue = await aws.queueOf(farLettersArn(owner.installation, { ...home, region }), signal);
+      if (queue !== 'absent') found.push(queue.url);
     }
     urls = found;
     return urls;

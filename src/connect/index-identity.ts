@@ -3,10 +3,8 @@
  * its alias was moved. The bucket's record names the index that was compared last. Whatever makes an index, a gap is stored
  * before the record names it, so no crash leaves an index unnoticed that lacks documents.
  */
-import type { BucketRecord } from '../records/bucket.ts';
-import { markId } from '../records/dirty.ts';
 import type { GapReports } from '../observing/gaps.ts';
-import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
+import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { AllBuckets } from '../observing/known-buckets.ts';
 
@@ -32,21 +30,13 @@ export async function noteIndex(dependencies: IdentityDependencies, bucket: stri
   if (record === undefined) return;
   const indexId = await indexIdOf(dependencies, bucket, signal);
   if (record.indexId === indexId) return;
-  if (!(await isFirstOf(state, record))) {
-    const nowMs = clock.nowMs();
-    const became = indexId === MISSING ? 'was found missing' : 'was found replaced, so it may lack documents,';
-    const reason = `the index of the bucket ${became} at ${new Date(nowMs).toISOString()}`;
-    await gaps.report({ bucket, kind: 'index', reason, seenAtMs: nowMs }, signal);
-  }
+  const nowMs = clock.nowMs();
+  const became = indexId === MISSING ? 'was found missing' : 'was found replaced, so it may lack documents,';
+  const reason = `the index of the bucket ${became} at ${new Date(nowMs).toISOString()}`;
+  await gaps.report({ bucket, kind: 'index', reason, seenAtMs: nowMs }, signal);
   await updateRecord(state, refs.bucket(bucket), (current) =>
     current?.indexId === record.indexId ? current && { ...current, indexId } : current,
   );
-}
-
-/** An imported record names no index, and its gap is open before it is stored. */
-async function isFirstOf(state: StateStore, { bucket, indexId }: BucketRecord): Promise<boolean> {
-  if (indexId !== undefined) return false;
-  return (await readRecord(state, refs.gap(markId(bucket)))) !== undefined;
 }
 
 /** Creates the comparison of all buckets with one request to the index. Throws the store's fault. */

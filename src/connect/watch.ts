@@ -16,7 +16,7 @@ import { type GapReports, noteArrivals, openChangeGap, markDirty } from '../obse
 import { PROBE_LOST } from './probe.rules.ts';
 import { listAllRecords, readRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
-import type { Provisioning } from './provisioning.ts';
+import type { Provisioning } from './connections.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
 
@@ -167,7 +167,7 @@ export function createVisitConnection({
       const kept = await provisioning.removeEarlier(bucket, signal);
       if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
     } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
+      if (!(error instanceof RequestError || error instanceof FaultError)) throw error;
       // another process changes connections, or this one may not: the next visit tries again
       telemetry.warn("the earlier source's parts could not be removed", { bucket, reason: printable(error.message) });
     }

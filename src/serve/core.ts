@@ -30,7 +30,7 @@ import { createGapReports } from '../observing/gaps.ts';
 import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { createSetup, type Setup } from '../connect/setup.ts';
-import { createProvisioning } from '../connect/provisioning.ts';
+import { createProvisioning } from '../connect/connections.ts';
 import { createCheckConnection } from '../connect/watch.ts';
 import { createCircuits, type Circuits } from '../observing/circuits.ts';
 import { createFailedAttempts, createKeyUses } from '../identity/audit-windows.ts';

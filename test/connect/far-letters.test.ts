@@ -28,10 +28,10 @@ function createWorld(regions: readonly string[]) {
         if (world.isRefused) throw new Error('refused');
         return world.tags;
       },
-      queueUrlOf: async (queueArn) => {
+      queueOf: async (queueArn) => {
         world.asked.push(queueArn);
         const region = queueArn.split(':')[3] ?? '';
-        return world.made.has(region) ? urlIn(region) : undefined;
+        return world.made.has(region) ? { arn: queueArn, url: urlIn(region), attributes: {} } : 'absent';
       },
     },
   });

@@ -54,19 +54,6 @@ describe('the subscription of the bucket queue to a topic of others', () => {
     expect(subscriptions(world)).toEqual([QUEUE_ARN]);
   });
 
-  it.each([
-    ['photos', 'videos'],
-    ['videos', 'photos'],
-  ] as const)('goes with the last bucket if Tally made it, when %s is removed before %s', async (first, last) => {
-    const world = await startWithTopic('photos', 'videos');
-    await world.agree(byTopic);
-    await world.agree({ ...byTopic, bucket: 'videos' });
-    expect(await disconnect(world, first)).toEqual([]);
-    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
-    expect(await disconnect(world, last)).toEqual([]);
-    expect(subscriptions(world)).toEqual([]);
-  });
-
   it("is Tally's if the one that a person had made was gone", async () => {
     const world = await startWithTopic('photos');
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
@@ -163,11 +150,5 @@ describe('a removal that leaves the parts in AWS', () => {
     await world.remove('photos', { keepAws: true });
     expect(await world.connection()).toBeUndefined();
     expect(world.aws.snapshot()).toEqual(before);
-  });
-
-  it('needs no lock where nothing was made', async () => {
-    const world = await startWorld();
-    await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
-    await expect(world.remove('photos', { keepAws: true })).resolves.toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 /** A daemon whose TALLY_QUEUE_URL was changed to a queue that `tally setup` has made for the same installation. */
 import { describe, expect, it } from 'vitest';
 import { queueArns, sharedParts } from '../../src/connect/shared.rules.ts';
-import type { Provisioning } from '../../src/connect/provisioning.ts';
+import type { Provisioning } from '../../src/connect/connections.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { allTo, startWorld, theirs, requests, type World } from './world.ts';

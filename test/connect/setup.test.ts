@@ -194,6 +194,13 @@ describe('the installation', () => {
     expect([...alone.parts.keys()].slice(0, 2)).toEqual([`queue ${arn!.replace('events', 'events-dead-letters')}`, `queue ${arn}`]);
   });
 
+  it('is not that of a part which has its name and no tags', async () => {
+    const { setup, parts, written } = createWorld();
+    parts.set(nameOf(all.find(({ kind }) => kind === 'topic')!), { attributes: {}, tags: {} });
+    await expect(setup.apply(tally)).rejects.toMatchObject({ code: 'connect.blocked', message: expect.stringContaining('has no tag') });
+    expect(written).toEqual([]);
+  });
+
   it('with the name of another one is refused before anything is made, and nothing of the other is touched', async () => {
     const { setup, parts, written } = createWorld();
     await setup.apply({ ...tally, installation: '0a1b2c3d' });

@@ -7,7 +7,7 @@ const owner = { installation: INSTALLATION, registry: REGISTRY };
 const home = { partition: 'aws', region: REGION, account: spec.account };
 const partsIn = (region: string): readonly SharedPart[] =>
   sharedParts(owner, { queues: { bucket: QUEUE_ARN, letters: LETTERS_ARN }, home, region });
-const [letters, bucket, events, subscription] = partsIn(REGION) as readonly [SharedPart, SharedPart, SharedPart, SharedPart];
+const [letters, bucket, , subscription] = partsIn(REGION) as readonly [SharedPart, SharedPart, SharedPart, SharedPart];
 
 const foundAs = (part: SharedPart, attributes: Readonly<Record<string, string>> = {}) => ({
   attributes: { ...attributeTexts(part), ...attributes },
@@ -53,16 +53,6 @@ describe('a part that exists', () => {
     // SNS names no attribute that was never set
     const { RawMessageDelivery: _, FilterPolicy: __, ...rest } = attributeTexts(subscription);
     expect(differencesOf(subscription, { attributes: rest })).toEqual([]);
-  });
-
-  it.each([bucket, events])('may have statements of others besides the planned ones: $kind', (part) => {
-    const policy = JSON.parse(attributeTexts(part)['Policy'] ?? '') as { Statement: object[] };
-    const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };
-    expect(changed({ Policy: JSON.stringify({ ...policy, Statement: [theirs, ...policy.Statement] }) }, part)).toEqual([]);
-    // the value that adds the planned ones keeps them
-    const [difference] = changed({ Policy: JSON.stringify({ ...policy, Statement: [theirs] }) }, part);
-    const after = JSON.parse(difference?.wanted ?? '') as { Statement: object[] };
-    expect(after.Statement).toEqual([theirs, ...policy.Statement]);
   });
 
   it('keeps the names of SNS of other regions, which another setup has added', () => {

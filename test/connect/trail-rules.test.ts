@@ -78,13 +78,6 @@ describe('the selectors of a trail', () => {
     ]);
   });
 
-  it('keep a basic value that others have moved, and the last selector', () => {
-    const moved = basicOf('arn:aws:s3:::photos/');
-    expect(withoutSelector(moved, photos)).toBe('someone else changed it');
-    expect(foreignSelectors(moved, photos)).toEqual(moved.list);
-    expect(withoutSelector(withSelector({ kind: 'basic', list: [] }, photos), photos)).toMatch(/only one/);
-  });
-
   it('are read as CloudTrail answers them, and not in another form', () => {
     expect(parseSelectors({ EventSelectors: [{ ReadWriteType: 'All', New: 1 }] })).toEqual({
       kind: 'basic',

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { dueAtMs, markId } from '../../src/records/dirty.ts';
-import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
@@ -153,24 +152,6 @@ describe('the watch of the connections', () => {
       ['videos', 'broken'],
       ['photos', 'broken'],
     ]);
-  });
-
-  it('opens no gap for what may not be read, and none for a bucket that is paused', async () => {
-    const world = await startWatched();
-    await world.apply();
-    await world.closeGap();
-    world.aws.before = (call) => {
-      if (call === 'queueOf') throw new FaultError('connect.unavailable', 'denied');
-    };
-    await world.clock.advance(HOUR_MS);
-    await world.watch();
-    expect(await world.check()).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.unavailable' }] });
-    world.aws.before = () => undefined;
-    await world.pause();
-    // at once: a pause is not found by reading
-    await world.watch();
-    expect(await world.check()).toMatchObject({ state: 'paused', sinceMs: world.clock.nowMs() });
-    expect(await world.gap()).toBeUndefined();
   });
 
   it('answers that the clock of this machine is wrong, and does not store it of a bucket that is in order', async () => {

@@ -11,7 +11,7 @@ import { parsePolicy } from '../../src/connect/policy.rules.ts';
 import { advancedSelector } from '../../src/connect/trail.rules.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import type { ApplyOptions, Applied } from '../../src/connect/apply.ts';
-import type { Provisioning } from '../../src/connect/provisioning.ts';
+import type { Provisioning } from '../../src/connect/connections.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
 import { parseEntry, readRecord, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';

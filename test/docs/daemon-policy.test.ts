@@ -42,7 +42,6 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   PublishCommand: ['sns:Publish'],
   DescribeRuleCommand: ['events:DescribeRule'],
   ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
-  ListRulesCommand: ['events:ListRules'],
   ListTagsForResourceCommand: ['events:ListTagsForResource'],
   ListQueueTagsCommand: ['sqs:ListQueueTags'],
   DescribeTrailsCommand: ['cloudtrail:DescribeTrails'],

@@ -80,11 +80,6 @@ export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueue
     /** The queue with this URL. */
     queueAt: (queueUrl: string, signal?: AbortSignal) =>
       found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl }, signal)),
-    /** The URL of the queue with this ARN; undefined if it does not exist. */
-    async queueUrlOf(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
-      const queue = await orAbsent(urlOf(queueArn, signal).then((url) => ({ url })));
-      return queue === 'absent' ? undefined : queue.url;
-    },
     /** The tags of the queue with this URL. */
     async queueTags(queueUrl: string, signal?: AbortSignal): Promise<Tags> {
       const command = new ListQueueTagsCommand({ QueueUrl: queueUrl });

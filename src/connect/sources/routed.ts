@@ -118,11 +118,10 @@ export function trailRemoval(look: Look, { made }: Remains): Change | Kept | und
 /** A trail that Tally may not write to is not read: its selector is printed for whoever may. */
 export const trailCheck: Check = (look) => {
   const { spec, desired, observed } = look;
-  const { bucket, source, byHand, trailBucket } = spec;
+  const { bucket, source, trailBucket } = spec;
   if (source !== 'routed') return undefined;
   if (desired.trailArn !== undefined) return ownTrailCheck(spec, desired.trailArn, observed.trail);
   if (trailBucket === bucket) return ownDeliveries(bucket, 'the trail that TALLY_TRAIL_BUCKET names');
-  if (byHand === true && trailBucket === undefined) return undefined;
   return note(
     'connect.trail-unchecked',
     trailBucket === undefined

@@ -3,7 +3,7 @@
  * stops a plan, and what else differs is advice.
  */
 import { blocking, degraded, type Finding } from '../finding.rules.ts';
-import { NOBODY, parseArn } from '../names.rules.ts';
+import { parseArn } from '../names.rules.ts';
 import type { Attributes } from '../parts.rules.ts';
 import { confirmed, differencesOf, nameOf, setupCommand, sharedParts, type SharedPart } from '../shared.rules.ts';
 import { existing, queueIn, type Look } from './look.ts';
@@ -43,8 +43,6 @@ export function sharedFindings(look: Look): readonly Finding[] {
 function wrongParts(look: Look, parts: readonly SharedPart[]): readonly Wrong[] {
   const { spec, desired } = look;
   const isWired = desired.queues.length > 0;
-  // every part bears the name of the installation
-  if (isWired && spec.registry === NOBODY.registry) return [{ name: `the tags of ${spec.queueArn}`, isNeeded: true }];
   const ofTopic = spec.topicArn === undefined ? desired.topic?.arn : undefined;
   const ours = new Set([spec.queueArn, spec.deadLetterArn, ...desired.queues, ofTopic]);
   return parts.filter(({ arn }) => ours.has(arn)).flatMap((part) => wrongOf(look, part, isWired));
@@ -56,7 +54,7 @@ function wrongOf(look: Look, part: SharedPart, isWired: boolean): readonly Wrong
   if (attributes === undefined) return [{ name: nameOf(part), isNeeded: !isLetters }];
   return differencesOf(part, { attributes }).flatMap(({ attribute }) => {
     const isNeeded = NEEDED.has(attribute);
-    const isUnsafe = attribute === 'RedrivePolicy' || (!isLetters && isShort(attribute, attributes[attribute]));
+    const isUnsafe = attribute === 'RedrivePolicy' ? lacksLetters(look, part) : !isLetters && isShort(attribute, attributes[attribute]);
     // what a person has wired whole needs none of it
     if (isNeeded ? !isWired : !isUnsafe) return [];
     return [{ name: `${attribute} of ${nameOf(part)}`, isNeeded: isNeeded && !isLetters }];
@@ -72,6 +70,11 @@ function foundOf({ observed }: Look, { kind, arn }: SharedPart): Attributes | un
     case 'subscription':
       return confirmed(observed.topic)?.attributes;
   }
+}
+
+/** How often a queue lets messages be received is its owner's choice, if it has a dead-letter queue. */
+function lacksLetters({ spec }: Look, { kind }: SharedPart): boolean {
+  return kind === 'subscription' || spec.deadLetterArn === undefined;
 }
 
 /** Servers other than SQS may not say how long a queue keeps its messages. */

@@ -6,7 +6,7 @@ import { systemClock as clock } from '../../../src/process/system-clock.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';
-import { createProvisioning } from '../../../src/connect/provisioning.ts';
+import { createProvisioning } from '../../../src/connect/connections.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
@@ -21,21 +21,10 @@ export async function addStatement(aws: TestAws, { url, arn }: { readonly url: s
   await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: { Policy } }));
 }
 
-export async function connectedBucket(
-  aws: TestAws,
-  {
-    bucket: present,
-    regions = [],
-  }: {
-    /** One that is there. */
-    readonly bucket?: string;
-    /** Of buckets besides that of the queue. */
-    readonly regions?: readonly string[];
-  } = {},
-) {
-  const { queue, deadLetters: letters, installation } = await setUp(aws, { regions });
+export async function connectedBucket(aws: TestAws) {
+  const { queue } = await setUp(aws);
   const clients = aws.clients();
-  const bucket = present ?? (await aws.createBucket());
+  const bucket = await aws.createBucket();
   const store = createMemoryStore();
   const telemetry = createFakeTelemetry();
   const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
@@ -50,5 +39,5 @@ export async function connectedBucket(
     queueUrl: queue.url,
     isEmbedded: false,
   });
-  return { bucket, queue, letters, store, installation, provisioner, provisioning };
+  return { bucket, queue, store, provisioner, provisioning };
 }

@@ -46,7 +46,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect((await provisioning.plan(wish)).plan.changes).toEqual([]);
     const record = (await readRecord(store.state, refs.bucket(bucket)))!;
     const codes = (await provisioning.diagnose({ ...record, source: 'routed', topicArn })).findings.map(({ code }) => code);
-    expect(codes).toEqual(byHand ? [] : ['connect.trail-unchecked']);
+    expect(codes).toEqual(['connect.trail-unchecked']);
     await aws.putEvents([
       {
         source: 'aws.s3',

@@ -1,14 +1,12 @@
 /** `tally setup` on LocalStack. Buckets that are connected after it, there and in another region, and removed: flow/connections-story.test.ts. */
 import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { GetQueueAttributesCommand, ListQueueTagsCommand, SetQueueAttributesCommand, UntagQueueCommand } from '@aws-sdk/client-sqs';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestAws, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 import { setUp, setupOn, type SetUp } from '../../support/servers/set-up.ts';
 import { tracesOf } from '../../support/worlds/bystanders.ts';
-import { addStatement, connectedBucket } from './connected.ts';
-
-const FAR = 'eu-west-1';
+import { addStatement } from './connected.ts';
 
 describe.skipIf(!awsEndpoint())('a setup on LocalStack', () => {
   let aws: TestAws;
@@ -48,23 +46,5 @@ describe.skipIf(!awsEndpoint())('a setup on LocalStack', () => {
     await aws.sqs.send(new UntagQueueCommand({ QueueUrl: made.queue.url, TagKeys: ['tally:registry'] }));
     expect(await setupOn(aws).apply(request)).toMatchObject({ made: [expect.stringContaining(made.queue.arn)] });
     expect(await stateOf(made)).toEqual(before);
-  });
-
-  it('of one region lets no bucket of another be connected, and names the command for it', async () => {
-    const far = createTestAws(awsEndpoint()!, { region: FAR });
-    onTestFinished(() => far.dispose());
-    const bucket = await far.createBucket();
-    const { provisioning } = await connectedBucket(aws, { bucket });
-    await expect(provisioning.apply({ bucket }, {})).rejects.toMatchObject({
-      code: 'connect.blocked',
-      message: expect.stringContaining(`tally setup --region ${FAR} --apply`),
-    });
-  });
-
-  it('with the name of another one is refused, and nothing of the other is touched', async () => {
-    const first = await setUp(aws);
-    const before = await stateOf(first);
-    await expect(setUp(aws, { installation: first.installation })).rejects.toMatchObject({ code: 'connect.blocked' });
-    expect(await stateOf(first)).toEqual(before);
   });
 });

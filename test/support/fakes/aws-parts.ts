@@ -13,7 +13,7 @@ import type { Clock } from '../../../src/process/clock.ts';
 import type { Provisioner } from '../../../src/connect/aws/provisioner.ts';
 import type { StateStore } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
-import { createProvisioning, type Provisioning } from '../../../src/connect/provisioning.ts';
+import { createProvisioning, type Provisioning } from '../../../src/connect/connections.ts';
 
 export const ACCOUNT = '123456789012';
 export const REGION = 'us-east-1';
@@ -188,7 +188,6 @@ export function createFakeAws(): FakeAws {
       }),
     queueAt: (url) => call('queueAt', false, () => observedQueue(arnAt(url))),
     queueTags: (url) => call('queueTags', false, () => queue(arnAt(url)).tags ?? {}),
-    queueUrlOf: (arn) => call('queueUrlOf', false, () => (parts.queues.has(arn) ? `https://queues/${arn}` : undefined)),
     queueOf: (arn) => call('queueOf', false, () => (parts.queues.has(arn) ? observedQueue(arn) : 'absent')),
     topicOf: (arn, queueArn) =>
       call('topicOf', false, () => {
