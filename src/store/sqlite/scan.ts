@@ -1,5 +1,4 @@
 /** Pages of documents in the order of their keys (collation BINARY, which is that of UTF-8 bytes): what a reconcile compares, and what the calendar asks for. */
-import { setImmediate as letOthersRun } from 'node:timers/promises';
 import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { isoOf, type ObjectDocument } from '../../ordering/document.ts';
@@ -8,10 +7,7 @@ import type { SqliteReads } from './connection.ts';
 import { positionOf, SHARD } from './changes.ts';
 import { documentOfRow, scannedOfRow } from './schema.ts';
 import { unlessEnded } from './conditions.ts';
-import { boundsOf, fromKey, keyConditions, sqlOf, untilKey, valuesOf } from './ranges.ts';
-
-/** Rows that are read at a time: some 5 ms. */
-const CHUNK = 1_000;
+import { boundsOf, fromKey, rangeConditions, sqlOf, untilKey, valuesOf } from './ranges.ts';
 
 type Range = Parameters<ObjectScan['scan']>[1];
 
@@ -21,18 +17,10 @@ export async function scanObjects(
   bucket: string,
   { prefix, after, upTo, limit }: Range,
 ): Promise<readonly ScannedDocument[]> {
-  const documents: ScannedDocument[] = [];
-  const bounds = untilKey(boundsOf({ prefix }), upTo, '<=');
-  for (let from = after; ;) {
-    const wanted = Math.min(CHUNK, limit - documents.length);
-    const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions({}, fromKey(bounds, from, '>'))];
-    const sql = `SELECT document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`;
-    const rows = reads.use(({ statement }) => statement(sql).all(...valuesOf(conditions), wanted));
-    documents.push(...rows.map(scannedOfRow));
-    if (rows.length < wanted || documents.length === limit) return documents;
-    from = documents.at(-1)?.key ?? from;
-    await letOthersRun();
-  }
+  const bounds = fromKey(untilKey(boundsOf({ prefix }), upTo, '<='), after, '>');
+  const conditions = rangeConditions({ bucket, bounds });
+  const sql = `SELECT document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`;
+  return reads.use(({ statement }) => statement(sql).all(...valuesOf(conditions), limit)).map(scannedOfRow);
 }
 
 // INDEXED BY fixes the plan, because the planner has no statistics. The condition of the index must be repeated exactly.
