@@ -1,26 +1,35 @@
 /** What checks find, how findings are made, and the checks of the clocks and of the proof. Ordering compares times of S3 with those of this machine. */
+import { z } from 'zod';
 import { unprovenText } from '../records/bucket-status.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 
-/** The worst first. `broken`: events are lost, or wait. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
+/** The worst first. */
 export const severities = ['broken', 'unknown', 'degraded'] as const;
 export type Severity = (typeof severities)[number];
-/** `note`: nothing is wrong. */
-export const findingSeverities = [...severities, 'note'] as const;
+const findingSeverities = [...severities, 'note'] as const;
 
-export interface Finding {
-  readonly code: string;
-  readonly severity: (typeof findingSeverities)[number];
-  readonly what: string;
-  readonly why: string;
-  /** A command or a statement to paste. */
-  readonly fix: string;
-  /** No apply can heal it. */
-  readonly blocks: boolean;
-  /** What does it besides the command: the plan of the bucket, or to resume its notification. */
-  readonly remedy?: 'plan' | 'resume';
-}
+/** A finding, as checks make it and as the API shows it. */
+export const findingSchema = z
+  .object({
+    code: z.string().describe('The kind of finding. Its meaning never changes.'),
+    severity: z
+      .enum(findingSeverities)
+      .describe(
+        '`broken`: events are lost. `degraded`: something is missing or not secure. `unknown`: it could not be read. `note`: nothing is wrong.',
+      ),
+    what: z.string().describe('What is wrong, and with what.'),
+    why: z.string().describe('Why it matters.'),
+    fix: z.string().describe('A command or a statement to paste.'),
+    blocks: z.boolean().describe('Whether an apply cannot fix it.'),
+    remedy: z
+      .enum(['plan', 'resume'])
+      .exactOptional()
+      .describe("What also fixes it, apart from the command: the bucket's plan, or resuming its notification. Absent: only a person can."),
+  })
+  .readonly()
+  .meta({ id: 'Finding', description: 'Something that a connection check found.' });
+export type Finding = z.infer<typeof findingSchema>;
 
 export function broken(code: string, what: string, why: string, fix: string): Finding {
   return { code, severity: 'broken', what, why, fix, blocks: false };

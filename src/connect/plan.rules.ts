@@ -1,11 +1,9 @@
 /** Plans: the changes of AWS that connect a bucket or take its parts away, what they touch of others, and both as people read them. */
+import { z } from 'zod';
 import type { BucketSource, EnrichMode } from '../records/bucket.ts';
 import { differenceOf } from '../base/difference.ts';
 import type { ConnectionSpec } from './connection.rules.ts';
 import type { Finding } from './finding.rules.ts';
-
-export const partKinds = ['policy', 'subscription', 'rule', 'trail', 'notification'] as const;
-export const acts = ['create', 'change', 'remove'] as const;
 
 export const touchedKinds = ['destination', 'switch', 'topic-policy', 'trail'] as const;
 
@@ -20,14 +18,19 @@ export interface Touched {
   readonly after: unknown;
 }
 
-/** One change, of what is there to what must be there, as documents. */
-export interface Change {
-  readonly part: (typeof partKinds)[number];
-  readonly action: (typeof acts)[number];
-  /** The ARN of what it writes to, or the name of the bucket. */
-  readonly name: string;
-  readonly before?: unknown;
-  readonly after?: unknown;
+/** One change, of what is there to what must be there, as the API shows it. */
+export const plannedChangeSchema = z
+  .object({
+    part: z.enum(['policy', 'subscription', 'rule', 'trail', 'notification']),
+    action: z.enum(['create', 'change', 'remove']),
+    name: z.string().describe("The ARN of the changed resource, or the bucket's name."),
+    before: z.unknown().optional().describe('The current document. Absent: there is none.'),
+    after: z.unknown().optional().describe('The document to be written.'),
+  })
+  .readonly()
+  .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
+
+export interface Change extends z.infer<typeof plannedChangeSchema> {
   readonly touches: readonly Touched[];
   /** Without it only what cannot be delivered is lost. */
   readonly isOfLetters?: boolean;

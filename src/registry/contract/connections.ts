@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { bucketSources, enrichModes } from '../../records/bucket.ts';
 import { connectionStates, type ConnectionRecord } from '../../connect/connection.rules.ts';
-import { findingSeverities, severities, statusOf, type Finding } from '../../connect/finding.rules.ts';
-import { acts, partKinds, touchedKinds, touchedText, type Plan } from '../../connect/plan.rules.ts';
+import { findingSchema, severities, statusOf, type Finding } from '../../connect/finding.rules.ts';
+import { plannedChangeSchema, touchedKinds, touchedText, type Plan } from '../../connect/plan.rules.ts';
 import { shellWord } from '../../base/commands.ts';
 import { AWS_REFUSALS, bucketName, must } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -43,35 +43,6 @@ export const flagText = z.enum(['true', 'false'], must('must be true or false'))
 export const BY_HAND =
   'Whether a person has wired the bucket: Tally leaves the notification, or the rule with its transformer and the trail, to them. It creates only the subscription and the statement that it needs, and trusts the first event that arrives through this source. Default: as stored, else false.';
 
-const finding = z
-  .object({
-    code: z.string().describe('The kind of finding. Its meaning never changes.'),
-    severity: z
-      .enum(findingSeverities)
-      .describe(
-        '`broken`: events are lost. `degraded`: something is missing or not secure. `unknown`: it could not be read. `note`: nothing is wrong.',
-      ),
-    what: z.string().describe('What is wrong, and with what.'),
-    why: z.string().describe('Why it matters.'),
-    fix: z.string().describe('A command or a statement to paste.'),
-    blocks: z.boolean().describe('Whether an apply cannot fix it.'),
-    remedy: z
-      .enum(['plan', 'resume'])
-      .optional()
-      .describe("What also fixes it, apart from the command: the bucket's plan, or resuming its notification. Absent: only a person can."),
-  })
-  .meta({ id: 'Finding', description: 'Something that a connection check found.' });
-
-const change = z
-  .object({
-    part: z.enum(partKinds),
-    action: z.enum(acts),
-    name: z.string().describe("The ARN of the changed resource, or the bucket's name."),
-    before: z.unknown().optional().describe('The current document. Absent: there is none.'),
-    after: z.unknown().optional().describe('The document to be written.'),
-  })
-  .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
-
 const touched = z
   .object({
     kind: z.enum(touchedKinds),
@@ -97,12 +68,12 @@ export const plan = z
       .enum(['none', ...connectionStates])
       .describe('The stored state of the connection. `none`: Tally has created nothing for the bucket.'),
     token: z.string().describe("Identifies the request together with everything in AWS that is not Tally's. Pass it to an apply."),
-    changes: z.array(change).readonly().describe('What an apply writes, in this order.'),
+    changes: z.array(plannedChangeSchema).readonly().describe('What an apply writes, in this order.'),
     foreign: z
       .array(touched)
       .readonly()
       .describe('What the changes touch of other owners. If there is anything, an apply needs the token.'),
-    findings: z.array(finding).readonly(),
+    findings: z.array(findingSchema).readonly(),
   })
   .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what stands in its way. Nothing has been written.' });
 export type PlanView = z.infer<typeof plan>;
@@ -134,7 +105,7 @@ const diagnosis = z
   .object({
     bucket: z.string(),
     status: z.enum(['ok', ...severities]).describe('The worst severity of the findings.'),
-    findings: z.array(finding).readonly(),
+    findings: z.array(findingSchema).readonly(),
   })
   .meta({ id: 'Diagnosis', description: 'What the connection checks found.' });
 export type Diagnosis = z.infer<typeof diagnosis>;
@@ -144,10 +115,8 @@ export function keptHints({ kept = [] }: { readonly kept?: z.infer<typeof keptPa
   return kept.map(({ name, reason }) => `Left in AWS: ${name}: ${reason}`);
 }
 
-type FindingView = PlanView['findings'][number];
-
 /** A finding as people read it. */
-export function findingText({ code, severity, what, why, fix }: FindingView): string {
+export function findingText({ code, severity, what, why, fix }: Finding): string {
   return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}`;
 }
 
