@@ -230,21 +230,7 @@ function fieldsOf({
   };
 }
 
-/**
- * Reads the XML of a ListObjectsV2 answer about ten times as fast as a general parser, which at 25,000 objects a second
- * takes most of a core. It is not an XML parser and need not be one: it accepts a strict subset that every parser reads in
- * the same way, and returns undefined for everything else, which the SDK then parses.
- *
- *   document = [declaration] <ListBucketResult [xmlns="…"]> (field | contents)* </ListBucketResult>
- *   contents = <Contents> field* </Contents>            field = <Name> text </Name>
- *   text     = no `<`, and no `&` but `&quot;`
- *
- * Each byte of the document belongs to one of these. The result is therefore undefined for comments, CDATA, other
- * attributes, other entities, deeper elements, a repeated field that is read, and a document that ends early.
- */
-
 /** The texts of the fields that are read, as they are in the document, with entities replaced. */
-
 interface ListedFields {
   readonly Key?: string;
   readonly LastModified?: string;
@@ -291,7 +277,18 @@ function usualField(tag: string, name?: (typeof listedNames)[number]) {
   return { opening: `<${tag}>`, closing: `</${tag}>`, name };
 }
 
-/** Reads the document. Returns undefined if it is outside the subset. */
+/**
+ * Reads the XML of a ListObjectsV2 answer about ten times as fast as a general parser, which at 25,000 objects a second
+ * takes most of a core. It is not an XML parser and need not be one: it accepts a strict subset that every parser reads in
+ * the same way, and returns undefined for everything else, which the SDK then parses.
+ *
+ *   document = [declaration] <ListBucketResult [xmlns="…"]> (field | contents)* </ListBucketResult>
+ *   contents = <Contents> field* </Contents>            field = <Name> text </Name>
+ *   text     = no `<`, and no `&` but `&quot;`
+ *
+ * Each byte of the document belongs to one of these. The result is therefore undefined for comments, CDATA, other
+ * attributes, other entities, deeper elements, a repeated field that is read, and a document that ends early.
+ */
 export function readListing(xml: string): ListingFields | undefined {
   const opening = OPENING.exec(xml);
   if (opening === null) return undefined;

@@ -203,9 +203,7 @@ function deniedBucket(question: S3Question, { answer }: S3Refusal): FaultError |
   return answer?.status === 403 ? new FaultError('bucket.denied', `${questionText(question)}: HeadBucket is denied`) : undefined;
 }
 
-/** Reads the fields of one version that events do not contain, by HEAD and GetObjectTagging, for enrichment. */
-
-/** Creates the reader of versions. */
+/** Creates the reader of what events do not say of a version, by HEAD and GetObjectTagging, for enrichment. */
 function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | 'readTags'> {
   return {
     async readVersion(location, { key, versionId, etag }, signal) {

@@ -222,7 +222,7 @@ function createDeadline(timeoutMs: number, signals: readonly AbortSignal[]): Dea
   };
 }
 
-/** Signs requests for Amazon OpenSearch Service (Signature Version 4) with the client's signer and the AWS SDK's credentials. */
+// ── requests to Amazon OpenSearch Service are signed (Signature Version 4) by the client's signer with the AWS SDK's credentials ──
 
 /** Matches endpoints of domains: NAME.REGION.es.amazonaws.com, and NAME.aos.REGION.on.aws, which supports IPv6 too. */
 const REGION_OF_HOST = /\.([a-z0-9-]+)\.es\.amazonaws\.com(?:\.cn)?$|\.aos\.([a-z0-9-]+)\.on\.aws$/;
