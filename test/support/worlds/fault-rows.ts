@@ -223,6 +223,7 @@ const openSearchRows: readonly FaultRow[] = [
   },
   {
     name: 'the cluster answers 503',
+    isVariant: true,
     index: 'opensearch',
     reach: 'all',
     begin: throughProxy(cluster, { kind: 'answer', status: 503, body: '{}' }),
