@@ -1,6 +1,7 @@
 /** The entry of `npm run bench`: one command for each benchmark. Exit codes: 0 measured; 1 what was measured went wrong; 64 called in a way it cannot be. */
 import { Command, CommanderError } from 'commander';
 import { ingestBench } from './ingest/ingest.ts';
+import { feedBench } from './feed/feed.ts';
 import { idleBench } from './idle/idle.ts';
 import { largeBench } from './large/large.ts';
 import { reindexBench } from './reindex/reindex.ts';
@@ -13,7 +14,8 @@ const program = new Command('bench')
   .description('Benchmarks. They measure and check; they assert no time.')
   .exitOverride()
   .addHelpText('after', '\nExit codes: 0 measured; 1 failed, or what was measured did its work wrong; 64 called in a way it cannot be.');
-for (const addBench of [ingestBench, reindexBench, largeBench, searchBench, accessBench, idleBench, startBench]) addBench(program);
+for (const addBench of [ingestBench, reindexBench, largeBench, searchBench, feedBench, accessBench, idleBench, startBench])
+  addBench(program);
 try {
   await program.parseAsync();
 } catch (error) {

@@ -1,20 +1,24 @@
 /**
  * What was written to a bucket's index, in the order of the writes, by the sequence numbers of its shards. A document has the number
- * of its last write (`_seq_no`). A shard executes writes at the same time, so a search may see a number before a lower one; but
+ * of its last write (`_seq_no`). A shard executes writes at the same time, and what it has executed may still be lost with its primary,
+ * so each page is read so:
  *
- *   global checkpoint ──► refresh ──► search of the numbers up to the checkpoint
+ *   primary terms ─► checkpoint ─► refresh ─► search up to the checkpoint ─► every write that the search could see is replicated ─► same terms
  *
- * skips nothing: every write up to the checkpoint was executed by each copy that may become the primary before the refresh began, so
- * neither a refresh nor a failover can hide or undo one, and a number above it is left to the next page. What would reuse numbers
- * (a restore, a stale or empty primary that an operator allocates, a new index) gives the shard another history uuid, as shrink, split
- * and reindex give their index. https://www.elastic.co/blog/elasticsearch-sequence-ids-6-0
+ * - A write up to the global checkpoint was executed by every copy that may become the primary, before the refresh began: the search
+ *   sees it. A number above the checkpoint is left to the next page.
+ * - A write above it may hide the document's earlier one, which would return if the primary died with the later one. The page counts
+ *   only once the checkpoint has reached all that was executed by then, and no primary has changed meanwhile (test/store/opensearch/changes.test.ts).
+ * - What would reuse numbers otherwise (a restore, a stale or empty primary that an operator allocates, a new index) gives the shard
+ *   another history uuid, as shrink, split and reindex give their index.
  */
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { objectDocumentSchema, type ObjectDocument } from '../../ordering/document.ts';
 import type { Position } from '../../records/position.ts';
 import { overlapping } from '../readable.rules.ts';
-import type { ChangesPage, ObjectIndex } from '../store.ts';
+import type { Clock } from '../../process/clock.ts';
+import type { Changes, ChangesPage, ObjectIndex } from '../store.ts';
 import type { OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
 import { partsQuery } from './query.ts';
@@ -72,34 +76,47 @@ const pageSchema = z.object({
   hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema, sort: z.tuple([z.number()]) })) }),
 });
 
+const termsSchema = z.object({
+  metadata: z.object({ indices: z.record(z.string(), z.object({ primary_terms: z.record(z.string(), z.number()) })) }).optional(),
+});
+
+/** The terms of the primaries, as text: a term rises with each change of a shard's primary, and with each of its starts. */
+async function termsOf(client: OpenSearchClient, alias: string, signal: AbortSignal | undefined): Promise<string> {
+  const query = { filter_path: 'metadata.indices.*.primary_terms' };
+  const answer = await client.send({ method: 'GET', path: `/_cluster/state/metadata/${alias}`, query }, signal);
+  return JSON.stringify(parseAnswer(termsSchema, bodyOf(answer, 'index')).metadata?.indices);
+}
+
+/** How often it is asked whether what was executed is replicated, and the pause between: a bulk request takes less, unless a copy is in trouble. */
+const REPLICATED_ASKS_MAX = 20;
+const REPLICATED_PAUSE_MS = 50;
+/** How often a page is read because a primary changed meanwhile. */
+const READS_MAX = 3;
+
 interface ChangesParts {
   readonly client: OpenSearchClient;
+  readonly clock: Pick<Clock, 'sleep'>;
   readonly names: IndexNames;
   readonly sendSearch: SendSearch;
   readonly refresh: (bucket: string, signal?: AbortSignal) => Promise<void>;
 }
 
-/** Creates the reads of changes. They need the permission `indices:monitor/stats` besides those of reading and refreshing. */
-export function createChanges({ client, names, sendSearch, refresh }: ChangesParts): Pick<ObjectIndex, 'changes' | 'latest' | 'position'> {
+/** Creates the reads of changes. They need the permissions `indices:monitor/stats` and `cluster:monitor/state` besides those of reading and refreshing. */
+export function createChanges(parts: ChangesParts): Pick<ObjectIndex, 'changes' | 'latest' | 'position'> {
+  const { client, clock, names, sendSearch, refresh } = parts;
+
   return {
-    async changes(bucket, { after, ...page }, signal) {
+    async changes(bucket, page, signal) {
       const alias = names.objectsAlias(bucket);
-      const end = await shardsOf(client, alias, signal);
-      if (end === undefined || isLost(after, end)) return Object.keys(after).length === 0 ? EMPTY : 'lost';
-      requireShards(alias, after, end);
-      const places = [...end].map(([shard, { history, at: upTo }]) => ({ shard, history, upTo, at: after[shard]?.at ?? NOTHING_WRITTEN }));
-      const behind = places.filter(({ at, upTo }) => at < upTo);
-      if (behind.length > 0) await refresh(bucket, signal);
-      const documents: ObjectDocument[] = [];
-      for (const place of behind) {
-        const limit = page.limit - documents.length;
-        if (limit === 0) break;
-        const found = await readShard(alias, place, { ...page, bucket, limit }, signal);
-        documents.push(...found.map(({ document }) => document));
-        place.at = found.length < limit ? place.upTo : (found.at(-1)?.at ?? place.upTo);
+      for (let reads = 0; reads < READS_MAX; reads += 1) {
+        const terms = await termsOf(client, alias, signal);
+        const end = await shardsOf(client, alias, signal);
+        if (end === undefined || isLost(page.after, end)) return Object.keys(page.after).length === 0 ? EMPTY : 'lost';
+        requireShards(alias, page.after, end);
+        const found = await readPage(bucket, page, end, signal);
+        if (found.isIdle || ((await isReplicated(alias, signal)) && (await termsOf(client, alias, signal)) === terms)) return found.changes;
       }
-      const position = Object.fromEntries(places.map(({ shard, history, at }) => [shard, { history, at }]));
-      return { documents, position, more: behind.some(({ at, upTo }) => at < upTo) };
+      throw new FaultError('bucket.index-unavailable', `the primary shards of ${alias} change, or a copy does not follow its primary`);
     },
 
     async latest(bucket, { limit, ...page }, signal) {
@@ -111,6 +128,39 @@ export function createChanges({ client, names, sendSearch, refresh }: ChangesPar
 
     position: async (bucket, signal) => (await positionOf(client, names.objectsAlias(bucket), signal)) ?? {},
   };
+
+  async function readPage(
+    bucket: string,
+    { after, ...page }: ChangesPage & { readonly after: Position },
+    end: Shards,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly changes: Changes; readonly isIdle: boolean }> {
+    const places = [...end].map(([shard, { history, at: upTo }]) => ({ shard, history, upTo, at: after[shard]?.at ?? NOTHING_WRITTEN }));
+    const behind = places.filter(({ at, upTo }) => at < upTo);
+    if (behind.length > 0) await refresh(bucket, signal);
+    const documents: ObjectDocument[] = [];
+    for (const place of behind) {
+      const limit = page.limit - documents.length;
+      if (limit === 0) break;
+      const found = await readShard(names.objectsAlias(bucket), place, { ...page, bucket, limit }, signal);
+      documents.push(...found.map(({ document }) => document));
+      place.at = found.length < limit ? place.upTo : (found.at(-1)?.at ?? place.upTo);
+    }
+    const position = Object.fromEntries(places.map(({ shard, history, at }) => [shard, { history, at }]));
+    const more = behind.some(({ at, upTo }) => at < upTo);
+    return { changes: { documents, position, more }, isIdle: behind.length === 0 };
+  }
+
+  /** Whether all that the primaries have executed by now is replicated, soon. */
+  async function isReplicated(alias: string, signal: AbortSignal | undefined): Promise<boolean> {
+    const executed = await shardsOf(client, alias, signal);
+    for (let asks = 0, now = executed; asks < REPLICATED_ASKS_MAX; asks += 1) {
+      if (executed !== undefined && [...executed].every(([shard, { max }]) => (now?.get(shard)?.at ?? NOTHING_WRITTEN) >= max)) return true;
+      await clock.sleep(REPLICATED_PAUSE_MS, signal);
+      now = await shardsOf(client, alias, signal);
+    }
+    return false;
+  }
 
   /** The documents whose last write is after the place, and not after its end. */
   async function readShard(

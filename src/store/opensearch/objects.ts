@@ -16,7 +16,7 @@ interface ObjectsDependencies {
   readonly names: IndexNames;
   /** The body of the request that creates an object index: settings and mappings. */
   readonly newIndex: Readonly<Record<string, unknown>>;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
   readonly probe: ObjectIndex['probe'];
   readonly refresh: ObjectScan['refresh'];
 }
@@ -62,7 +62,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe, refre
       return found === undefined ? 0 : Math.min(max + 1, parseAnswer(countSchema, found).hits.total.value);
     },
 
-    ...createChanges({ client, names, sendSearch, refresh }),
+    ...createChanges({ client, clock, names, sendSearch, refresh }),
 
     async createBucket(bucket, signal) {
       const [index = names.objectsIndex(bucket)] = await indicesOf(bucket, signal);

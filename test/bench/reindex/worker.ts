@@ -16,6 +16,8 @@ export interface Worker {
   /** Re-indexes a bucket, without the wait for late events, which costs 60 s and nothing else. Resolves when the job has ended, however it did. */
   reindex(bucket: string): Promise<Job>;
   stop(): Promise<void>;
+  /** SIGKILL. */
+  kill(): void;
 }
 
 /** Each look costs the worker and OpenSearch several requests; how long the job took is in its record. */
@@ -67,5 +69,6 @@ export async function startWorker(env: Environment, nodeArguments: readonly stri
       }
     },
     stop: () => worker.stop(),
+    kill: () => process.kill(worker.pid, 'SIGKILL'),
   };
 }

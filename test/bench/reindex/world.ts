@@ -17,17 +17,18 @@ import { fingerprintOfIndex } from './verify.ts';
 import type { Fingerprint } from './verify.ts';
 import { startWorker } from './worker.ts';
 import type { Worker } from './worker.ts';
+import type { Environment } from '../processes.ts';
 
 const REGION = 'us-east-1';
 /** Of the live path only; nobody lists it. */
-const LIVE_BUCKET = 'bench-live';
+export const LIVE_BUCKET = 'bench-live';
 
 export interface BenchWorld {
   readonly openSearchUrl: string;
   readonly indexPrefix: string;
   readonly listing: ForkedListingServer;
   /** Starts a worker of all roles. */
-  startWorker(nodeArguments?: readonly string[]): Promise<Worker>;
+  startWorker(nodeArguments?: readonly string[], more?: Environment): Promise<Worker>;
   /** An index for the bucket, without documents. */
   emptyIndex(bucket: string): Promise<void>;
   removeIndex(bucket: string): Promise<void>;
@@ -38,6 +39,10 @@ export interface BenchWorld {
   settle(bucket: string): Promise<void>;
   /** For probes of the live path, on a bucket of its own. */
   readonly live: LagOptions;
+  /** Puts a message that tells of a put, or of a delete without an etag, in the live bucket. */
+  change(key: string, etag: string | undefined): void;
+  /** The messages that the bucket queue has. */
+  waiting(): number;
   close(): Promise<void>;
 }
 
@@ -69,8 +74,8 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     openSearchUrl,
     indexPrefix,
     listing,
-    async startWorker(nodeArguments = []) {
-      const worker = await startWorker({ ...givenSettings(), ...env }, nodeArguments);
+    async startWorker(nodeArguments = [], more = {}) {
+      const worker = await startWorker({ ...givenSettings(), ...env, ...more }, nodeArguments);
       workers.add(worker);
       await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification', reindex: false, wired_by_hand: true });
       return worker;
@@ -95,6 +100,11 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
         return answer.ok;
       },
     },
+    change(key, etag) {
+      const body = nativeMessage(LIVE_BUCKET, { key, sizeBytes: 1, etag: etag ?? '' }, Date.now());
+      bucketQueue.enqueue(messageWith(etag === undefined ? body.replace('ObjectCreated:Put', 'ObjectRemoved:Delete') : body));
+    },
+    waiting: () => bucketQueue.messages.length + bucketQueue.inflightMessages.size,
     async close() {
       await Promise.all([...workers].map((worker) => worker.stop()));
       await listing.close();

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,6 +11,7 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSqliteConnection, openDatabase, sqliteFault } from '../../../src/store/sqlite/connection.ts';
 import { firstAfterPrefix } from '../../../src/base/key-order.ts';
+import { changesOf } from '../../../src/store/sqlite/changes.ts';
 import { createPurge, createSqliteObjects } from '../../../src/store/sqlite/objects.ts';
 import { createSqliteState, probeSqlite } from '../../../src/store/sqlite/state.ts';
 import { acquireServeLock } from '../../../src/store/sqlite/file.ts';
@@ -350,6 +351,86 @@ describe('a purge', () => {
     expect(await purge('b', { deletedBeforeMs: Date.now(), upTo: {}, limit: 10 })).toBe(1);
     connection.close();
     expect(await store.objects.getMany('b', ['a', 'b'])).toEqual([later, undefined]);
+  });
+});
+
+describe('the feed of a SQLite store', () => {
+  const page = { prefix: '', limit: 100 };
+
+  it('knows positions of a process that has ended, and none of what a copy that was put back lacks', async () => {
+    const first = await prepared();
+    await first.objects.write(writesOf([live('a')]));
+    const early = await first.objects.position('b');
+    await first.close();
+    await copyFile(path, `${path}.copy`);
+
+    const second = open();
+    expect(await second.objects.changes('b', { ...page, after: early })).toMatchObject({ documents: [], more: false });
+    await second.objects.write(writesOf([live('b')]));
+    const late = await second.objects.position('b');
+    await second.close();
+
+    // in place, as cp does: the file keeps its inode
+    await copyFile(`${path}.copy`, path);
+    const third = open();
+    for (let count = 0; count < 3; count += 1) {
+      expect(await third.objects.changes('b', { ...page, after: late })).toBe('lost');
+      expect(await third.objects.changes('b', { ...page, after: early })).not.toBe('lost');
+      await third.objects.write(writesOf([live(`c${count}`)]));
+    }
+  });
+
+  it('knows none of a copy that was made while the process wrote', async () => {
+    const first = await prepared();
+    await first.objects.write(writesOf([live('a')]));
+    await first.close();
+    await copyFile(path, `${path}.copy`);
+    const again = open();
+    await again.objects.write(writesOf([live('b')]));
+    const late = await again.objects.position('b');
+    await again.close();
+    await copyFile(`${path}.copy`, path);
+    const database = new DatabaseSync(path);
+    // as if the copy had been made in the middle of that process's writes
+    database.prepare('INSERT INTO starts (name, last) VALUES (?, 1)').run(late['0']!.start!);
+    database.close();
+    const third = open();
+    await third.objects.write(writesOf([live('c'), live('d'), live('e')]));
+    expect(await third.objects.changes('b', { ...page, after: late })).toBe('lost');
+  });
+
+  it('leaves to the next page what is written while it reads', async () => {
+    const store = await prepared();
+    await store.objects.write(writesOf([live('a')]));
+    const connection = createSqliteConnection(path);
+    const own = createSqliteConnection(path);
+    const writer = createSqliteObjects(own, async () => undefined);
+    const meanwhile: Promise<unknown>[] = [];
+    const reads: Parameters<typeof changesOf>[0] = {
+      use: (work) =>
+        connection.use((session) =>
+          work({
+            ...session,
+            statement(sql) {
+              const statement = session.statement(sql);
+              if (!sql.includes('document')) return statement;
+              return Object.assign(Object.create(statement) as typeof statement, {
+                all(...values: Parameters<typeof statement.all>) {
+                  const rows = statement.all(...values);
+                  meanwhile.push(writer.write(writesOf([live('meanwhile')])));
+                  return rows;
+                },
+              });
+            },
+          }),
+        ),
+    };
+    const read = await changesOf(reads, 'b', { ...page, after: {} });
+    await Promise.all(meanwhile);
+    const { position } = read as Exclude<typeof read, 'lost'>;
+    expect(await store.objects.changes('b', { ...page, after: position })).toMatchObject({ documents: [{ key: 'meanwhile' }] });
+    connection.close();
+    own.close();
   });
 });
 
