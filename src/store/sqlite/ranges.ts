@@ -54,6 +54,22 @@ export function rangeConditions({ bucket, bounds }: KeyRange, filter: Pick<Objec
   return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
 }
 
+const beginningSchema = z.object({ rows: z.number(), last: z.string().nullable() });
+
+/** How many rows a range begins with, at most `max`, and the last key of these. */
+export function beginningOf(
+  reads: SqliteReads,
+  filter: ObjectFilter,
+  range: KeyRange,
+  { max, descending = false }: { readonly max: number; readonly descending?: boolean },
+): z.infer<typeof beginningSchema> {
+  const [direction, last] = descending ? ['DESC', 'min(key)'] : ['ASC', 'max(key)'];
+  const conditions = rangeConditions(range, filter);
+  const rows = `SELECT key FROM ${indexOf(filter)} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT ?`;
+  const sql = `SELECT count(*) AS rows, ${last} AS last FROM (${rows})`;
+  return reads.use(({ statement }) => beginningSchema.parse(statement(sql).get(...valuesOf(conditions), max)));
+}
+
 /**
  * The bounds of keys, one at each end: a range of an index has only one. With two, SQLite uses one of them and passes over
  * all rows between them, so that the duration of a search would grow with the square of its rows.

@@ -9,6 +9,7 @@ import { matchOf, withinSql, wordConditions, type SqlCondition, unlessEnded } fr
 import type { SqliteReads } from './connection.ts';
 import { documentOfRow } from './schema.ts';
 import {
+  beginningOf,
   boundsOf,
   bucketsOf,
   fromKey,
@@ -132,7 +133,7 @@ function* allRanges(connection: SqliteReads, query: ObjectQuery): Generator<KeyR
 function firstRows(connection: SqliteReads, { query, read, worst, words }: Matching & { readonly words: QueryWords }): void {
   let left = COMMON_ROWS_MAX;
   for (const { bucket, bounds } of allRanges(connection, query)) {
-    const { rows, last } = beginningOf(connection, query, { bucket, bounds }, left);
+    const { rows, last } = beginningOf(connection, query, { bucket, bounds }, { max: left, descending: isDescending(query) });
     if (last === null) continue;
     const begun = isDescending(query) ? fromKey(bounds, last, '>=') : untilKey(bounds, last, '<=');
     if (read(rangeStatement(query, { bucket, bounds: begun }, worst()))) return;
@@ -141,18 +142,6 @@ function firstRows(connection: SqliteReads, { query, read, worst, words }: Match
     read(wordsStatement({ ...query, after: { bucket, key: last } }, words));
     return;
   }
-}
-
-const beginningSchema = z.object({ rows: z.number(), last: z.string().nullable() });
-
-/** How many rows a range begins with, at most `max`, and the last key of these. */
-function beginningOf(connection: SqliteReads, query: ObjectQuery, range: KeyRange, max: number): z.infer<typeof beginningSchema> {
-  const [direction, last] = isDescending(query) ? ['DESC', 'min(key)'] : ['ASC', 'max(key)'];
-  const conditions = rangeConditions(range, query);
-  const rows = `SELECT key FROM ${indexOf(query)} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT ?`;
-  return connection.use(({ statement }) =>
-    beginningSchema.parse(statement(`SELECT count(*) AS rows, ${last} AS last FROM (${rows})`).get(...valuesOf(conditions), max)),
-  );
 }
 
 /** The words by which an index finds documents; tombstones have none. */

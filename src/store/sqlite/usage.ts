@@ -7,6 +7,7 @@ import type { UsageGroup, UsageQuery, UsageSums } from '../store.ts';
 import { matchOf, withinSql, unlessEnded } from './conditions.ts';
 import type { SqliteReads } from './connection.ts';
 import {
+  beginningOf,
   boundsOf,
   bucketsOf,
   fromKey,
@@ -16,6 +17,7 @@ import {
   rangeConditions,
   rangesOf,
   sqlOf,
+  untilKey,
   valuesOf,
 } from './ranges.ts';
 
@@ -59,17 +61,15 @@ const COLUMNS: Readonly<Record<UsageBy, string>> = {
 };
 
 async function* rowsInRanges(reads: SqliteReads, query: UsageQuery): AsyncGenerator<readonly Row[]> {
-  const tests = otherConditions(query);
-  // which rows match is a column, so that a call has the same number of rows whatever matches
-  const matches = tests.length === 0 ? '1' : sqlOf(tests);
-  for (const range of bucketsOf(reads, query, false).flatMap((bucket) => rangesOf(bucket, query))) {
-    for (let after: string | undefined = ''; after !== undefined;) {
+  for (const { bucket, bounds } of bucketsOf(reads, query, false).flatMap((name) => rangesOf(name, query))) {
+    for (let left = bounds, more = true; more;) {
       await letOthersRun();
-      const conditions = rangeConditions({ ...range, bounds: fromKey(range.bounds, after === '' ? undefined : after, '>') }, query);
-      const sql = `SELECT ${columnsOf(query)}, key, ${matches} FROM ${indexOf(query)} AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`;
-      const rows = rowsOf(reads, sql, [...valuesOf(tests), ...valuesOf(conditions), INDEX_ROWS]);
-      yield rows.filter((row) => row.at(-1) === 1);
-      after = rows.length < INDEX_ROWS ? undefined : String(rows.at(-1)?.at(-2));
+      const { rows, last } = beginningOf(reads, query, { bucket, bounds: left }, { max: INDEX_ROWS });
+      if (last === null) break;
+      const all = [...rangeConditions({ bucket, bounds: untilKey(left, last, '<=') }, query), ...otherConditions(query)];
+      yield rowsOf(reads, `SELECT ${columnsOf(query)} FROM ${indexOf(query)} AND ${sqlOf(all)}`, valuesOf(all));
+      left = fromKey(left, last, '>');
+      more = rows === INDEX_ROWS;
     }
   }
 }
