@@ -12,7 +12,7 @@ export const positionSchema = z.record(
   z.object({
     history: z.string(),
     /** The number of the last write before this place; −1: none. */
-    at: z.number(),
+    at: z.int(),
     /** SQLite: the start of Tally that the file had seen last, by which a file that was restored is told. */
     start: z.string().exactOptional(),
   }),
@@ -45,5 +45,7 @@ export function movedMarks(
   if (marks === undefined) return { next: { position, atMs } };
   // a clock that was set back must not stop the purge for good
   if (atMs < marks.next.atMs) return { ...marks, next: { ...marks.next, atMs } };
-  return atMs - marks.next.atMs < lifeMs ? marks : { upTo: marks.next.position, next: { position, atMs } };
+  if (atMs - marks.next.atMs < lifeMs) return marks;
+  // a position lacks a shard that had no primary then, of which tombstones were purged all the same
+  return { upTo: { ...marks.upTo, ...marks.next.position }, next: { position, atMs } };
 }

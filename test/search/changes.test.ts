@@ -114,7 +114,8 @@ describe('the feed', () => {
     const { cursor } = await read();
     const invalid = { code: 'request.invalid' };
     await expect(read({ after: cursor, prefix: 'a' })).rejects.toMatchObject(invalid);
-    const forged = [['photos', '', '', '{"0":{"at":1}}', '{}'], ['photos', '', '', '{', '{}'], ['photos']];
+    const numbers = ['0.5', '1e300', '-1e300', '1e999', 'null'].map((at) => ['photos', '', '', `{"0":{"history":"h","at":${at}}}`, '{}']);
+    const forged = [...numbers, ['photos', '', '', '{"0":{"at":1}}', '{}'], ['photos', '', '', '{', '{}'], ['photos']];
     for (const parts of forged)
       await expect(read({ after: Buffer.from(JSON.stringify(parts)).toString('base64url') })).rejects.toMatchObject(invalid);
   });
@@ -137,6 +138,16 @@ describe('the marks of the purge', () => {
       return marks.upTo?.['0']?.at;
     });
     expect(upTo).toEqual([undefined, undefined, 10, 10, 30]);
+  });
+
+  it('keep a shard that a look misses, because its primary is lost: what was purged before stays purged', () => {
+    const both: Position = { '0': { history: 'h', at: 5 }, '1': { history: 'h', at: 7 } };
+    const looks = [both, at(6), at(8), at(9)];
+    const marks = looks.reduce<PurgeMarks | undefined>(
+      (known, position, day) => movedMarks(known, { position, atMs: day * 100, lifeMs: 100 }),
+      undefined,
+    );
+    expect(marks?.upTo).toEqual({ ...both, '0': { history: 'h', at: 8 } });
   });
 
   it('go on after a clock that was set back', () => {

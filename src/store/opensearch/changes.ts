@@ -12,6 +12,7 @@
  * - What would reuse numbers otherwise (a restore, a stale or empty primary that an operator allocates, a new index) gives the shard
  *   another history uuid, as shrink, split and reindex give their index.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { objectDocumentSchema, type ObjectDocument } from '../../ordering/document.ts';
@@ -76,15 +77,15 @@ const pageSchema = z.object({
   hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema, sort: z.tuple([z.number()]) })) }),
 });
 
-const termsSchema = z.object({
-  metadata: z.object({ indices: z.record(z.string(), z.object({ primary_terms: z.record(z.string(), z.number()) })) }).optional(),
-});
+const indexTermsSchema = z.record(z.string(), z.object({ primary_terms: z.record(z.string(), z.number()) }));
+const termsSchema = z.object({ metadata: z.object({ indices: indexTermsSchema }).optional() });
+type Terms = z.infer<typeof indexTermsSchema>;
 
-/** The terms of the primaries, as text: a term rises with each change of a shard's primary, and with each of its starts. */
-async function termsOf(client: OpenSearchClient, alias: string, signal: AbortSignal | undefined): Promise<string> {
+/** The terms of the primaries, by index and shard: a term rises with each change of a shard's primary, and with each of its starts. */
+async function termsOf(client: OpenSearchClient, alias: string, signal: AbortSignal | undefined): Promise<Terms> {
   const query = { filter_path: 'metadata.indices.*.primary_terms' };
   const answer = await client.send({ method: 'GET', path: `/_cluster/state/metadata/${alias}`, query }, signal);
-  return JSON.stringify(parseAnswer(termsSchema, bodyOf(answer, 'index')).metadata?.indices);
+  return parseAnswer(termsSchema, bodyOf(answer, 'index')).metadata?.indices ?? {};
 }
 
 /** How often it is asked whether what was executed is replicated, and the pause between: a bulk request takes less, unless a copy is in trouble. */
@@ -111,10 +112,12 @@ export function createChanges(parts: ChangesParts): Pick<ObjectIndex, 'changes' 
       for (let reads = 0; reads < READS_MAX; reads += 1) {
         const terms = await termsOf(client, alias, signal);
         const end = await shardsOf(client, alias, signal);
-        if (end === undefined || isLost(page.after, end)) return Object.keys(page.after).length === 0 ? EMPTY : 'lost';
-        requireShards(alias, page.after, end);
+        if (end === undefined) return Object.keys(page.after).length === 0 ? EMPTY : 'lost';
+        requireShards(alias, terms, end);
+        if (isLost(page.after, end)) return 'lost';
         const found = await readPage(bucket, page, end, signal);
-        if (found.isIdle || ((await isReplicated(alias, signal)) && (await termsOf(client, alias, signal)) === terms)) return found.changes;
+        if (found.isIdle || ((await isReplicated(alias, end, signal)) && isDeepStrictEqual(await termsOf(client, alias, signal), terms)))
+          return found.changes;
       }
       throw new FaultError('bucket.index-unavailable', `the primary shards of ${alias} change, or a copy does not follow its primary`);
     },
@@ -151,11 +154,12 @@ export function createChanges(parts: ChangesParts): Pick<ObjectIndex, 'changes' 
     return { changes: { documents, position, more }, isIdle: behind.length === 0 };
   }
 
-  /** Whether all that the primaries have executed by now is replicated, soon. */
-  async function isReplicated(alias: string, signal: AbortSignal | undefined): Promise<boolean> {
+  /** Whether all that the primaries have executed by now is replicated, soon. One that does not answer may die with what the page saw. */
+  async function isReplicated(alias: string, read: Shards, signal: AbortSignal | undefined): Promise<boolean> {
     const executed = await shardsOf(client, alias, signal);
     for (let asks = 0, now = executed; asks < REPLICATED_ASKS_MAX; asks += 1) {
-      if (executed !== undefined && [...executed].every(([shard, { max }]) => (now?.get(shard)?.at ?? NOTHING_WRITTEN) >= max)) return true;
+      if ([...read.keys()].every((shard) => (now?.get(shard)?.at ?? NOTHING_WRITTEN) >= (executed?.get(shard)?.max ?? Infinity)))
+        return true;
       await clock.sleep(REPLICATED_PAUSE_MS, signal);
       now = await shardsOf(client, alias, signal);
     }
@@ -187,12 +191,14 @@ const UNTOLD = { term: { never_held: true } };
 function isLost(after: Position, end: Shards): boolean {
   return Object.entries(after).some(([shard, { history, at }]) => {
     const own = end.get(shard);
-    return own !== undefined && (own.history !== history || own.max < at);
+    return own?.history !== history || own.max < at;
   });
 }
 
-function requireShards(alias: string, after: Position, end: Shards): void {
-  const missing = Object.keys(after).find((shard) => !end.has(shard));
+/** Without one of them, a page could seem to be the last one. */
+function requireShards(alias: string, terms: Terms, end: Shards): void {
+  const shards = Object.values(terms).flatMap(({ primary_terms }) => Object.keys(primary_terms));
+  const missing = shards.find((shard) => !end.has(shard));
   if (missing !== undefined) throw new FaultError('bucket.index-unavailable', `shard ${missing} of ${alias} has no primary`);
 }
 

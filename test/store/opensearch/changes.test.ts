@@ -18,6 +18,7 @@ import { createRandom } from '../../support/random/seeded.ts';
 const BUCKET = 'photos';
 const HISTORY = 'history-1';
 const KEYS = 6;
+const NO_PRIMARY = { error: { type: 'no_shard_available_action_exception', reason: 'its primary is dead' } };
 
 interface Write {
   readonly seq: number;
@@ -57,6 +58,8 @@ class Shard {
   knownCheckpoint = -1;
   private heardCheckpoint = -1;
   term = 1;
+  /** Its primary is dead, and the cluster manager has not noticed. */
+  isDead = false;
   private nextSeq = 0;
   private clock = 0;
   private pending: Write[] = [];
@@ -72,6 +75,10 @@ class Shard {
 
   step(): void {
     const { random } = this;
+    if (this.isDead) {
+      if (random.integer(0, 2) === 0) this.promote();
+      return;
+    }
     switch (random.integer(0, 11)) {
       case 0:
       case 1:
@@ -86,7 +93,7 @@ class Shard {
         this.knownCheckpoint = this.globalCheckpoint;
         return;
       case 6:
-        if (random.integer(0, 3) === 0) this.fail();
+        this.isDead = random.integer(0, 3) === 0;
         return;
       default:
         return this.execute(random.integer(0, 1) === 0 ? this.primary : this.replica);
@@ -95,6 +102,7 @@ class Shard {
 
   /** Executes what is in flight, on both copies. */
   finish(): void {
+    if (this.isDead) this.promote();
     for (const write of this.pending) for (const copy of [this.primary, this.replica]) copy.executed.set(write.seq, write);
     this.pending = [];
     this.knownCheckpoint = this.globalCheckpoint;
@@ -119,8 +127,9 @@ class Shard {
     this.pending = this.pending.filter(({ seq }) => !this.primary.executed.has(seq) || !this.replica.executed.has(seq));
   }
 
-  /** The primary dies; the replica fills the gaps below its highest number, and gives out the numbers above it anew. */
-  private fail(): void {
+  /** The replica of a dead primary fills the gaps below its highest number, and gives out the numbers above it anew. */
+  private promote(): void {
+    this.isDead = false;
     this.term += 1;
     this.knownCheckpoint = this.heardCheckpoint;
     this.primary = this.replica;
@@ -139,7 +148,8 @@ function clientOf(shard: Shard, random: ReturnType<typeof createRandom>): Pick<O
     [
       /\/_stats\/docs$/,
       () => {
-        const { knownCheckpoint, primary } = shard;
+        const { knownCheckpoint, primary, isDead } = shard;
+        if (isDead) return { indices: {} };
         const numbers = { global_checkpoint: knownCheckpoint, max_seq_no: primary.maxSeqNo };
         const copy = { routing: { state: 'STARTED', primary: true }, seq_no: numbers, commit: { user_data: { history_uuid: HISTORY } } };
         return { indices: { 'tally-objects-photos': { shards: { 0: [copy] } } } };
@@ -166,6 +176,7 @@ function clientOf(shard: Shard, random: ReturnType<typeof createRandom>): Pick<O
   return {
     async send(request) {
       for (let steps = random.integer(0, 6); steps > 0; steps -= 1) shard.step();
+      if (shard.isDead && /_(?:refresh|search)$/.test(request.path)) return { status: 503, body: NO_PRIMARY, headers: {} };
       const answer = answers.find(([path]) => path.test(request.path))?.[1];
       if (answer === undefined) throw new Error(`no answer to ${request.path}`);
       return { status: 200, body: answer(request), headers: {} };
