@@ -155,7 +155,7 @@ export interface RecordFacts {
   readonly versionId?: unknown;
 }
 
-/** Makes a change's records: one, or two if its key may be spelled in two ways. Rejects a change without a valid bucket or key (`record.invalid`, `record.invalid`, `record.invalid`). */
+/** Makes a change's records: one, or two if its key may be spelled in two ways. Rejects a change without a valid bucket or key (`record.invalid`). */
 export function recordsOf(facts: RecordFacts): readonly RecordResult[] {
   const { dialect, change, bucket } = facts;
   const isNamed = typeof bucket === 'string' && isBucketName(bucket);

@@ -97,6 +97,8 @@ export const jobSchema = z.object({
   overdue: overdueSchema.optional(),
   /** Why the job could not begin yet, and since when. It begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
+  /** Why it fails once all else is compared: S3 refuses a key that it cannot leave to a gap. */
+  refused: jobFaultSchema.exactOptional(),
   error: jobFaultSchema.optional(),
 });
 export type JobRecord = z.infer<typeof jobSchema>;

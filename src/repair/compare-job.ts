@@ -106,7 +106,7 @@ export async function compareJob(dependencies: CompareDependencies, held: HeldJo
   if (isOver(held)) await noteLast(dependencies.state, run.prepare(held.job), clock.nowMs());
   const dueAtMs = signals.stopping.aborted ? clock.nowMs() : nextPartDueMs(run.parts(), clock.nowMs());
   if (dueAtMs !== undefined || isOver(held)) return held.release(dueAtMs ?? clock.nowMs(), run.prepare);
-  const refused = run.refused();
+  const { refused } = run.prepare(held.job);
   return refused === undefined ? finishJob(dependencies, held, run.prepare) : failJob(dependencies, held, refused, run.prepare);
 }
 
@@ -114,8 +114,7 @@ export async function compareJob(dependencies: CompareDependencies, held: HeldJo
 function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping, aborting }: CompareSignals) {
   const { state, clock, telemetry, slots } = dependencies;
   let early: JobFault | 'disconnected' | undefined;
-  /** Why the job fails in the end: S3 refuses a key that it cannot leave to a gap. */
-  let refused: JobFault | undefined;
+  let { refused } = held.job;
   /** Aborted when no more turns may begin; running turns then end at their next page. */
   const ending = new AbortController();
   const hold: Hold = {
@@ -141,6 +140,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
       counts: running.reduce((sum, progress) => addCounts(sum, progress.counts), hold.counts),
       examples: running.reduce((sum, progress) => addExamples(sum, progress.examples), hold.examples),
       hasProgress: hold.hasProgress,
+      refused,
     });
   }
 
@@ -255,7 +255,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     return mode === 'report' || bucket?.applyJobId === id ? bucket : undefined;
   }
 
-  return { turns, prepare, refused: () => refused, parts: () => hold.live.map(({ part }) => part) };
+  return { turns, prepare, parts: () => hold.live.map(({ part }) => part) };
 }
 
 /** Whether the job is lost, or is not comparing any more. */

@@ -286,10 +286,11 @@ export interface Work {
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
   readonly hasProgress: boolean;
+  readonly refused: JobFault | undefined;
 }
 
 /** The job with its present lease's work added. `claimed`: the job as it was claimed. */
-export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, examples, hasProgress: has }: Work): JobRecord {
+export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, examples, hasProgress: has, refused }: Work): JobRecord {
   const found = addExamples(claimed.examples ?? {}, examples);
   return {
     ...job,
@@ -297,6 +298,7 @@ export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, ex
     counts: addCounts(claimed.counts ?? noCounts, counts),
     ...(Object.keys(found).length > 0 && { examples: found }),
     ...(has && { fruitless: 0 }),
+    ...defined({ refused }),
   };
 }
 

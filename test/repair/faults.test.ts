@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fill } from '../support/worlds/jobs-fill.ts';
+import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { gapsOf } from '../../src/observing/gaps.ts';
@@ -87,6 +87,27 @@ describe('what goes wrong', () => {
     const { id } = await world.request({ mode: 'report' });
     const error = { code: 'object.denied', reason: 'could not compare index-00003: the bucket policy' };
     expect(await world.ended(id)).toMatchObject({ state: 'failed', error, counts: { phantom: 5 } });
+  });
+
+  it('Fix: a key that S3 refused fails the job even if another process ends it, in a report and beside the gaps of eight keys', async () => {
+    for (const mode of ['report', 'apply'] as const) {
+      const world = await createJobsWorld();
+      for (let number = 0; number < 9; number += 1) {
+        await fill(world, { both: 20 }, `a/${number}/`);
+        await world.has(`a/${number}/refused`, 'index');
+      }
+      await fill(world, { both: 300 }, 'z/');
+      slowPages(world);
+      world.s3.onHead = (key) => {
+        if (key.endsWith('refused')) throw new FaultError('object.denied', 'the bucket policy');
+      };
+      const worker = world.startWorker({ listings: 1 });
+      const { id } = await world.request({ mode, ...(mode === 'apply' && { now: true }) });
+      while (((await world.parts(id))[0]?.cursor ?? '') < 'z') await world.run(1_000);
+      await world.during(worker.stop());
+      world.startWorker();
+      expect(await world.ended(id)).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
+    }
   });
 
   it('a prefix whose HEADs S3 refuses keeps what is behind it waiting, and is asked about seldom', async () => {
