@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../base/request-error.ts';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { addressGroupOf } from '../identity/address-group.rules.ts';
 
 /** The host names of this machine. Any port is allowed, because a tunnel may come from another port. */
 export const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
@@ -120,8 +121,9 @@ export function requireJsonBody({ headers, method, raw }: FastifyRequest): void 
 type Exchanges = Map<IncomingMessage, ServerResponse>;
 
 /**
- * Closes a waiting connection when there are more than `connectionsMax`: the one on which nothing began or ended for longest. If
- * none waits, the newest connection is closed.
+ * Closes a waiting connection when there are more than `connectionsMax`: of the network that has most of them, the one on which nothing
+ * began or ended for longest. So a network takes the room of another only if it has fewer connections than that; behind a reverse proxy,
+ * where all come from one address, the oldest goes.
  */
 export function boundConnections(server: Server, connectionsMax: number): void {
   /** In the order in which something last began or ended on them. */
@@ -139,8 +141,9 @@ export function boundConnections(server: Server, connectionsMax: number): void {
     connections.set(socket, new Map());
     socket.once('close', () => connections.delete(socket));
     if (connections.size <= connectionsMax) return;
-    const [oldest] = [...connections].find(([, exchanges]) => !isServed(exchanges)) ?? [];
-    oldest?.destroy();
+    const waiting = [...connections].filter(([, exchanges]) => !isServed(exchanges)).map(([each]) => each);
+    const ofNetworks = [...Map.groupBy(waiting, ({ remoteAddress = '' }) => addressGroupOf(remoteAddress)).values()];
+    ofNetworks.toSorted((a, b) => b.length - a.length)[0]?.[0]?.destroy();
   });
   server.on('request', (request, response) => {
     const { socket } = request;

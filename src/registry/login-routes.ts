@@ -7,6 +7,7 @@ import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest
 import { BROWSER_MS } from '../identity/session.rules.ts';
 import { LOGIN_MS, type LoginRequest } from '../identity/login.rules.ts';
 import { nameOfActor, type Actor } from '../base/actor.ts';
+import { addressGroupOf } from '../identity/address-group.rules.ts';
 import { AUTHENTICATION_FAILED } from '../identity/authorise.rules.ts';
 import { scopesOfRole } from '../identity/key-scopes.rules.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -47,6 +48,8 @@ const READ_MAX_MS = 30_000;
 const ISSUER_MAX_MS = 30_000;
 /** A quarter of the connections of a listener, so that an issuer that hangs leaves room for everyone else. */
 const AT_ISSUER_MAX = 64;
+/** Of one network: anyone can make the registry wait for the issuer. */
+const AT_ISSUER_OF_NETWORK_MAX = 8;
 
 type Handlers = Readonly<Record<LoginName, Handler>>;
 
@@ -91,7 +94,8 @@ function failedAuthentication(): RequestError {
 function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }): Omit<Handlers, 'getSession'> {
   const { identity, callers, telemetry, closing } = parts;
   const { logins, sessions } = identity;
-  let atIssuer = 0;
+  /** The networks of those who wait for the issuer, one entry each. */
+  const atIssuer: string[] = [];
   const readers = new Map(rowsOfListener.map((row) => [row.operation, requestReader(row)]));
   const read = (name: LoginName, request: FastifyRequest) => readers.get(name)?.(request) ?? {};
   const cookies = () => cookieNamesOf(identity.publicUrl());
@@ -104,14 +108,18 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
   }
 
   /** Asks the issuer. What waits for it holds a connection, and anyone can begin a login. Throws `request.overloaded`. */
-  async function askIssuer<Answer>(ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
-    if (atIssuer >= AT_ISSUER_MAX)
-      throw new RequestError('request.overloaded', `${AT_ISSUER_MAX} logins are already waiting for the issuer: try again in a second`);
-    atIssuer += 1;
+  async function askIssuer<Answer>(request: FastifyRequest, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    const network = addressGroupOf(addressOf(request) ?? '');
+    const isMany = atIssuer.filter((each) => each === network).length >= AT_ISSUER_OF_NETWORK_MAX;
+    if (isMany || atIssuer.length >= AT_ISSUER_MAX) {
+      const waiting = isMany ? `${AT_ISSUER_OF_NETWORK_MAX} logins from your address` : `${AT_ISSUER_MAX} logins`;
+      throw new RequestError('request.overloaded', `${waiting} are already waiting for the issuer: try again in a second`);
+    }
+    atIssuer.push(network);
     try {
       return await ask(AbortSignal.any([closing, AbortSignal.timeout(ISSUER_MAX_MS)]));
     } finally {
-      atIssuer -= 1;
+      atIssuer.splice(atIssuer.indexOf(network), 1);
     }
   }
 
@@ -154,14 +162,14 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       if (elsewhere !== undefined) return reply.redirect(elsewhere, 302);
       const { query } = loginRows['GET /login/authorize'];
       const wanted = loginRequestOf(query.parse(read('beginLogin', request).query));
-      const { cookie, location } = await askIssuer((signal) => logins.begin(wanted, signal));
+      const { cookie, location } = await askIssuer(request, (signal) => logins.begin(wanted, signal));
       set(reply, cookies().login, cookie, LOGIN_MS);
       return reply.redirect(location, 302);
     }),
     answerLogin: forPeople(async (request, reply) => {
       read('answerLogin', request);
       const query = request.url.includes('?') ? request.url.slice(request.url.indexOf('?')) : '';
-      const answered = await askIssuer((signal) => logins.answered(loginOf(request), query, originOf(request), signal));
+      const answered = await askIssuer(request, (signal) => logins.answered(loginOf(request), query, originOf(request), signal));
       switch (answered.kind) {
         case 'asking':
           return reply.redirect('/login/consent', 303);

@@ -36,7 +36,7 @@ const TIMEOUTS_CHECK_MS = 1_000;
 const KEEP_ALIVE_MS = 75_000;
 /** A connection without traffic is closed after this time, which is longer than any operation takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
-/** Far more than probes, scrapes and operators need. Above it the connection that has been idle longest is closed. */
+/** Far more than probes, scrapes and operators need. Above it a connection is closed that waits (guard.ts). */
 const CONNECTIONS_MAX = 256;
 /** About as long as the callers already waiting take. */
 const RETRY_AFTER_S = 1;

@@ -105,6 +105,16 @@ it.each(cases)('Fix: an honest caller $way is answered beside 300 who $what', as
 });
 
 describe('the room of a listener', () => {
+  it('is taken from the network that has most of it', async () => {
+    const few = connect({ host: '127.0.0.1', port: world.port, localAddress: '127.0.0.3' });
+    sockets.push(few);
+    few.on('error', () => undefined).resume();
+    await once(few, 'connect');
+    for (let each = 0; each < MANY; each += 1) await say(world.url, slowBody(world.url));
+    await until('the oldest are closed', () => sockets.filter(({ closed }) => closed).length >= 40);
+    expect(few.closed).toBe(false);
+  });
+
   it('keeps a connection that a proxy will use again, which has just brought a request', async () => {
     const kept = connect({ host: '127.0.0.1', port: world.port });
     sockets.push(kept);

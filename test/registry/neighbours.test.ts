@@ -30,8 +30,8 @@ it('Fix: every credential that is not valid gets the one answer, however many fa
   }
 });
 
-it('64 logins wait for the issuer, and what is answered makes room', async () => {
-  const world = await startHttpWorld();
+it('one address has eight logins that wait for the issuer, all addresses have 64, and what is answered makes room', async () => {
+  const world = await startHttpWorld({ trustedProxies: ['127.0.0.1/32'] });
   const answer = Promise.withResolvers<void>();
   const answering = { ...world.issuer };
   let asks = () => undefined as void;
@@ -40,18 +40,23 @@ it('64 logins wait for the issuer, and what is answered makes room', async () =>
     await answer.promise;
     return answering.authorizationUrl(...asked);
   };
-  const begin = () => world.send('GET', '/login/authorize?return_to=/');
+  const begin = (network: number) =>
+    world.send('GET', '/login/authorize?return_to=/', { headers: { 'x-forwarded-for': `198.51.${network}.7` } });
+  const overloaded = { status: 503, code: 'request.overloaded' };
   try {
     const begun: Promise<{ readonly status: number }>[] = [];
-    for (let login = 0; login < 64; login += 1) {
-      const waits = new Promise<void>((resolve) => (asks = resolve));
-      begun.push(begin());
-      await waits;
+    for (let network = 0; network < 8; network += 1) {
+      for (let login = 0; login < 8; login += 1) {
+        const waits = new Promise<void>((resolve) => (asks = resolve));
+        begun.push(begin(network));
+        await waits;
+      }
+      expect(jsonOf(await begin(network))).toMatchObject(overloaded);
     }
-    expect(jsonOf(await begin())).toMatchObject({ status: 503, code: 'request.overloaded' });
+    expect(jsonOf(await begin(100))).toMatchObject({ ...overloaded, detail: expect.stringContaining('64 logins') });
     answer.resolve();
     expect(new Set((await Promise.all(begun)).map(({ status }) => status))).toEqual(new Set([302]));
-    expect((await begin()).status).toBe(302);
+    expect((await begin(0)).status).toBe(302);
   } finally {
     answer.resolve();
     await world.close();
