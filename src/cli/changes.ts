@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { defined } from '../base/defined.ts';
 import { printable } from '../base/printable.ts';
 import type { Operations } from '../registry/contract/contract.ts';
-import { shellWord } from '../base/commands.ts';
+import { shellWords } from '../base/commands.ts';
 import { withExamples } from './arguments.ts';
 import type { Cli } from './cli.ts';
 import { jsonText } from './output.ts';
@@ -56,8 +56,9 @@ async function printChanges(cli: Cli, asked: Asked, signal: AbortSignal): Promis
     after = page.cursor;
   }
   if (!signal.aborted) return;
-  const from = after === undefined ? '' : ` --after ${after}`;
-  cli.leave({}, `To continue: tally changes ${shellWord(asked.bucket)}${from} --follow`);
+  // joined by `=`, because a prefix may begin with a hyphen
+  const options = Object.entries(defined({ prefix: asked.options.prefix, after })).map(([name, value]) => `--${name}=${value}`);
+  cli.leave({}, `To continue: tally changes ${shellWords(asked.bucket, ...options, '--follow')}`);
 }
 
 async function* pagesOf(

@@ -47,7 +47,7 @@ export async function listChanges(
   const mark = async (): Promise<Position> => (await requireReadable(state, { bucket, readable }, signal)).purge?.upTo ?? {};
   const floor = await mark();
   const within = readable === 'everything' ? undefined : overlapping(readable, { bucket, prefix });
-  const feed = { bucket, prefix, rights: rightsOf(within) };
+  const feed = { bucket, prefix: digestOf(prefix), rights: rightsOf(within) };
   const page = { prefix, limit, ...(within !== undefined && { within }) };
   const beginAgain = (): ChangesAnswer => ({ items: [], cursor: cursorOf(feed, { position: {}, floor }), more: true, reset: true });
 
@@ -69,6 +69,7 @@ export async function listChanges(
 
 interface Feed {
   readonly bucket: string;
+  /** Its digest: the longest prefix would leave too little of a cursor to the places of many shards. */
   readonly prefix: string;
   readonly rights: string;
 }
@@ -81,11 +82,11 @@ interface Place {
 
 /** What the reader may read of the feed: with other rights, a follower may lack what was written before, or have what it must not. */
 function rightsOf(within: readonly BucketPart[] | undefined): string {
-  if (within === undefined) return '';
-  return createHash('sha256')
-    .update(JSON.stringify(within.map(({ prefix }) => prefix)))
-    .digest('base64url')
-    .slice(0, 16);
+  return within === undefined ? '' : digestOf(JSON.stringify(within.map(({ prefix }) => prefix)));
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 16);
 }
 
 function cursorOf({ bucket, prefix, rights }: Feed, { position, floor }: Place): string {

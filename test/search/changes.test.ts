@@ -109,13 +109,29 @@ describe('the feed', () => {
     await expect(read({ after: page.cursor }, [{ bucket: 'other', prefix: '' }])).rejects.toMatchObject({ code: 'bucket.not-connected' });
   });
 
+  it('takes its own cursor back with the most shards and the longest prefix', async () => {
+    const { parts, read } = await setUp();
+    const history = 'BsZ57t0CSWmhOOU8ec9hNw';
+    const position = Object.fromEntries(Array.from({ length: 64 }, (_, shard) => [shard, { history, at: 10 ** 10 }]));
+    parts.objects.changes = async () => ({ documents: [], position, more: false });
+    await updateRecord(parts.state, refs.bucket(BUCKET), (current) => ({
+      ...current!,
+      purge: { upTo: position, next: { position, atMs: 0 } },
+    }));
+    const prefix = '\n'.repeat(1_024);
+    const { cursor } = await read({ prefix });
+    expect(await read({ prefix, after: cursor })).toEqual({ items: [], cursor, more: false });
+    await expect(read({ after: cursor })).rejects.toMatchObject({ code: 'request.invalid' });
+  });
+
   it('refuses cursors of other feeds and of nothing', async () => {
     const { read } = await setUp();
     const { cursor } = await read();
     const invalid = { code: 'request.invalid' };
     await expect(read({ after: cursor, prefix: 'a' })).rejects.toMatchObject(invalid);
-    const numbers = ['0.5', '1e300', '-1e300', '1e999', 'null'].map((at) => ['photos', '', '', `{"0":{"history":"h","at":${at}}}`, '{}']);
-    const forged = [...numbers, ['photos', '', '', '{"0":{"at":1}}', '{}'], ['photos', '', '', '{', '{}'], ['photos']];
+    const own = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as string[];
+    const numbers = ['0.5', '1e300', '-1e300', '1e999', 'null'].map((at) => `{"0":{"history":"h","at":${at}}}`);
+    const forged = [...[...numbers, '{"0":{"at":1}}', '{'].map((position) => own.with(3, position)), ['photos']];
     for (const parts of forged)
       await expect(read({ after: Buffer.from(JSON.stringify(parts)).toString('base64url') })).rejects.toMatchObject(invalid);
   });
