@@ -45,6 +45,12 @@ locals {
         Resource = ["arn:${local.partition}:events:*:${local.account}:rule/tally-*-*"]
       },
       {
+        Sid      = "CountRules"
+        Effect   = "Allow"
+        Action   = ["events:ListRules"]
+        Resource = ["*"]
+      },
+      {
         Sid      = "ProbeTopics"
         Effect   = "Allow"
         Action   = ["sns:Publish"]

@@ -24,6 +24,7 @@ import { diagnose } from './diagnose.ts';
 import { apply, pause, refuse, removeEarlier, removeParts, resume, type Applied, type ApplyOptions } from './apply.ts';
 import { sendProbe } from './probe.ts';
 import { requested, type ProvisionDependencies } from './requested.ts';
+import { busNote } from './sources/eventbridge.ts';
 import { createLookAt, diff } from './sources/sources.ts';
 import type { CheckConnection } from './watch.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
@@ -50,7 +51,10 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
     /** Reads AWS and says what would change, and whether there is a record of the bucket. */
     async plan(request: ConnectionRequest, signal?: AbortSignal) {
       const { spec, connection, record } = await wanted(request, signal);
-      return { plan: diff(await lookAt(spec, signal)), connection, isConnected: record !== undefined };
+      const plan = diff(await lookAt(spec, signal));
+      const makesRule = plan.changes.some(({ part, action }) => part === 'rule' && action === 'create');
+      const notes = makesRule ? busNote(spec, await aws.ruleCount(spec, signal)) : [];
+      return { plan: { ...plan, findings: [...plan.findings, ...notes] }, connection, isConnected: record !== undefined };
     },
     /** Throws what would keep an apply from being made. Nothing is written or stored. */
     async check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void> {

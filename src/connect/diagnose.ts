@@ -16,7 +16,7 @@ import { atQueue, readBucketQueue, requested, type ProvisionDependencies } from 
 import { queueIn } from './sources/look.ts';
 import { diff, type LookAt } from './sources/sources.ts';
 
-/** Findings about a trail that Tally only reads. */
+/** Findings about the trail. */
 const OF_TRAIL = /^connect\.trail-/;
 
 interface DiagnoseParts extends ProvisionDependencies {

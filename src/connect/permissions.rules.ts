@@ -21,6 +21,7 @@ export type Resource =
   | 'bucket'
   | 'objects'
   | 'rules'
+  | 'all-rules'
   | 'all-trails'
   | 'trail'
   | 'key';
@@ -120,6 +121,14 @@ export const permissions: readonly Permission[] = [
     sources: BY_RULES,
     actions: ['events:DescribeRule', 'events:ListTagsForResource', 'events:ListTargetsByRule'],
     resource: 'rules',
+  },
+  {
+    sid: 'CountRules',
+    why: 'a plan says when an event bus has almost reached its limit of rules',
+    roles: BOTH,
+    sources: BY_RULES,
+    actions: ['events:ListRules'],
+    resource: 'all-rules',
   },
   {
     sid: 'FindTrails',
@@ -297,6 +306,8 @@ const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   bucket: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}`,
   objects: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}/*`,
   rules: (names) => named(names, 'events', '*'),
+  // ListRules takes no resource
+  'all-rules': () => '*',
   // DescribeTrails takes no resource
   'all-trails': ({ trailArn }) => (trailArn === undefined ? NONE : '*'),
   trail: ({ trailArn }) => trailArn ?? NONE,

@@ -246,6 +246,19 @@ describe('a bucket that a person wired', () => {
   });
 });
 
+it('a plan says when an event bus is nearly full of rules', async () => {
+  const world = await startWorld();
+  const isSaid = async (): Promise<boolean> =>
+    (await world.plan({ source: 'eventbridge' })).findings.some(
+      ({ code, severity }) => code === 'connect.rules-near-limit' && severity === 'note',
+    );
+  for (let count = 1; count < 280; count += 1)
+    world.aws.parts.rules.set(`rule-${count}`, { pattern: '{}', isEnabled: true, targets: [], tags: {} });
+  expect(await isSaid()).toBe(false);
+  world.aws.parts.rules.set('rule-280', { pattern: '{}', isEnabled: true, targets: [], tags: {} });
+  expect(await isSaid()).toBe(true);
+});
+
 // Bug (S5): workaround 1 of the specification was degraded for ever. Fix: what a topic of others gets is no finding
 it('the source topic with exactly its two families is healthy', async () => {
   const world = await startWorld();

@@ -41,6 +41,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   GetSubscriptionAttributesCommand: ['sns:GetSubscriptionAttributes'],
   PublishCommand: ['sns:Publish'],
   DescribeRuleCommand: ['events:DescribeRule'],
+  ListRulesCommand: ['events:ListRules'],
   ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
   ListTagsForResourceCommand: ['events:ListTagsForResource'],
   ListQueueTagsCommand: ['sqs:ListQueueTags'],

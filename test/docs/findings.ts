@@ -19,6 +19,7 @@ const meanings: Readonly<Record<string, string>> = {
     'A message that Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or a KMS key policy, blocks it.',
   'connect.rule-foreign':
     "Another installation created the rule that has this installation's name. Two installations share a name: set one of them up again with a different `TALLY_INSTALLATION`.",
+  'connect.rules-near-limit': 'The event bus has almost as many rules as AWS permits. AWS raises this quota on request.',
   'connect.set-up-unsafe':
     "Something that all buckets share differs from what `tally setup` creates, so events that can't be delivered, or that wait for days, would be lost: a dead-letter queue is missing, or the bucket queue keeps messages for less than four days. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region.",
   'connect.subscription':

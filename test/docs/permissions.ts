@@ -97,6 +97,7 @@ const RESOURCES: Readonly<Record<Resource, string>> = {
   bucket: 'each bucket',
   objects: "each bucket's objects",
   rules: 'the rules that Tally creates',
+  'all-rules': 'all rules',
   'all-trails': 'all trails',
   trail: 'the trail in `TALLY_TRAIL_ARN`',
   key: "the queues' key",

@@ -2,6 +2,7 @@
 import {
   DeleteRuleCommand,
   DescribeRuleCommand,
+  ListRulesCommand,
   ListTagsForResourceCommand,
   ListTargetsByRuleCommand,
   PutRuleCommand,
@@ -14,6 +15,9 @@ import { defined } from '../../base/defined.ts';
 import { tagList, tagsIn, type Tags } from '../names.rules.ts';
 import type { ObservedRule, Rule, Target } from '../parts.rules.ts';
 import { ask, orAbsent, refusalOf, type At, type ClientsFor } from './refusals.ts';
+
+/** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */
+const PAGES_MAX = 50;
 
 /** Creates the functions. A rule has at most five targets, so one page holds them all. The SDK's client is loaded only when a rule is needed. */
 export function createEventsProvision({ clientFor, writerFor }: ClientsFor<Promise<EventBridgeClient>>) {
@@ -34,6 +38,20 @@ export function createEventsProvision({ clientFor, writerFor }: ClientsFor<Promi
   return {
     /** The rule on the default bus. */
     ruleOf: (at: At, name: string, signal?: AbortSignal) => orAbsent(ruleOf(at, name, signal)),
+    /** How many rules the default bus has. */
+    async ruleCount(at: At, signal?: AbortSignal): Promise<number> {
+      const client = await clientFor(at);
+      let count = 0;
+      let NextToken: string | undefined;
+      for (let page = 0; page < PAGES_MAX; page += 1) {
+        const command = new ListRulesCommand({ Limit: 100, ...defined({ NextToken }) });
+        const answer = await ask('events:ListRules', '', (options) => client.send(command, options), signal);
+        count += answer.Rules?.length ?? 0;
+        ({ NextToken } = answer);
+        if (NextToken === undefined) break;
+      }
+      return count;
+    },
     /** Makes or changes the rule, with its pattern as a whole. The tags are those of a new one. */
     async putRule(at: At, { name, pattern }: Rule, tags: Tags, signal?: AbortSignal): Promise<void> {
       const client = await writerFor(at);

@@ -6,7 +6,7 @@ import { omit } from '../../base/defined.ts';
 import { jsonOf } from '../../base/json.ts';
 import { canonicalJson } from '../canonical.rules.ts';
 import type { ConnectionSpec } from '../connection.rules.ts';
-import { blocking } from '../finding.rules.ts';
+import { blocking, note, type Finding } from '../finding.rules.ts';
 import { isOwn, ownerText, ruleArnOf, ruleNameOf, tagsOf, topicArnOf } from '../names.rules.ts';
 import type { ObservedRule, Rule, Target } from '../parts.rules.ts';
 import type { Change, Kept } from '../plan.rules.ts';
@@ -155,3 +155,21 @@ export const ruleForeign: Check = (look) => {
     `aws events list-tags-for-resource --region ${look.spec.region} --resource-arn ${rule.arn}`,
   );
 };
+
+/** AWS's quota, which it raises on request. */
+const RULES_MAX = 300;
+/** From here on a plan says so. */
+const RULES_NEAR = 280;
+
+/** What a plan says of a bus that is to get one more rule. */
+export function busNote({ bucket, region }: ConnectionSpec, count: number): readonly Finding[] {
+  if (count < RULES_NEAR) return [];
+  return [
+    note(
+      'connect.rules-near-limit',
+      `the default event bus in ${region} has ${count} rules, and ${bucket} needs one more`,
+      `a bus can have ${RULES_MAX} rules unless AWS has raised the quota`,
+      `aws service-quotas get-service-quota --region ${region} --service-code events --quota-code L-244521F2`,
+    ),
+  ];
+}

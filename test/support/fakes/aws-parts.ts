@@ -198,6 +198,7 @@ export function createFakeAws(): FakeAws {
         return { attributes: { Policy: policy }, subscription: subscribed === undefined ? 'absent' : observedSubscription(subscribed) };
       }),
     ruleOf: (at, name) => call('ruleOf', false, () => parts.rules.get(ruleKey(at, name)) ?? 'absent'),
+    ruleCount: () => call('ruleCount', false, () => parts.rules.size),
     setTopic: (arn, { Policy = '' }) => call('setTopic', true, () => void (topic(arn).policy = Policy)),
     setQueue: (arn, { Policy = '' }) => call('setQueue', true, () => void (queue(arn).policy = Policy === '' ? undefined : Policy)),
     subscribe: (topicArn, queueArn, attributes) =>
