@@ -18,6 +18,7 @@ export interface Output {
   /** Returns false if the text waits in memory until the reader takes it; then `drain` follows. */
   write(text: string): unknown;
   once?(event: 'drain' | 'close', listener: () => void): unknown;
+  off?(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
 /** The streams on which a program speaks with this process. */
@@ -172,8 +173,13 @@ export function createCli(dependencies: CliDependencies) {
     async printLines(lines: readonly string[]): Promise<boolean> {
       if (lines.length === 0 || stdout.write(`${lines.join('\n')}\n`) !== false) return true;
       return new Promise((resolve) => {
-        stdout.once?.('drain', () => resolve(true));
-        stdout.once?.('close', () => resolve(false));
+        const closed = (): void => resolve(false);
+        stdout.once?.('close', closed);
+        // a stream of many pages waits many times
+        stdout.once?.('drain', () => {
+          stdout.off?.('close', closed);
+          resolve(true);
+        });
       });
     },
     /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */

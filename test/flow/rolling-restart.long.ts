@@ -11,9 +11,9 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { createFollower, type FeedPage } from '../support/follower.ts';
+import { followFeed } from '../support/follower.ts';
 import { until } from '../support/servers/aws.ts';
-import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
+import { startDaemon } from '../support/servers/daemon.ts';
 import { connectBuckets, indexed } from '../support/worlds/flow.ts';
 import { startQueueWorld, type QueueWorld } from '../support/worlds/queue.ts';
 
@@ -114,31 +114,6 @@ function startLoad(world: QueueWorld) {
   };
 }
 
-/** Follows the feed until it is ended, and then to its end; whatever the registry answers meanwhile. */
-function startFollower(daemon: Daemon, bucket: string) {
-  const ending = new AbortController();
-  const follower = createFollower<string>();
-  const page = async (after: string | undefined): Promise<FeedPage<string>> => {
-    const query = new URLSearchParams({ bucket, limit: '50', ...(after !== undefined && { after }) });
-    const { status, body } = await daemon.request('GET', `/v1/changes?${query.toString()}`);
-    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
-    return body as FeedPage<string>;
-  };
-  async function follow(): Promise<void> {
-    while (!ending.signal.aborted) if (!(await follower.read(page).catch(() => false))) await delay(100);
-  }
-  const following = follow();
-  return {
-    async end(): Promise<ReadonlyMap<string, number>> {
-      ending.abort();
-      await following;
-      while (await follower.read(page));
-      expect(follower.resets()).toBe(0);
-      return follower.live();
-    },
-  };
-}
-
 describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
   test(`of ${nodes.length} nodes at ${EVENTS_PER_S} events a second loses nothing and dead-letters nothing`, async () => {
     await joined();
@@ -152,7 +127,7 @@ describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
       await daemon.ready();
       world.send(world.put('first'));
       await until('the first object is indexed', async () => (await indexed(daemon, world.bucket))?.size === 1);
-      const follower = startFollower(daemon, world.bucket);
+      const follower = followFeed(daemon, world.bucket);
       const load = startLoad(world);
       const report: string[] = [];
       let sinceMs = Date.now();
@@ -182,8 +157,8 @@ describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
         const found = await indexed(daemon, world.bucket);
         return found !== undefined && found.size === wanted.size && [...wanted].every(([key, etag]) => found.get(key) === etag);
       });
-      const copy = await follower.end();
-      expect([...copy.keys()].toSorted()).toEqual([...wanted.keys()].toSorted());
+      const { copy, resets } = await follower.end();
+      expect([[...copy.keys()].toSorted(), resets]).toEqual([[...wanted.keys()].toSorted(), 0]);
       for (const { name, fromMs, toMs } of marks)
         report.push(`${name} (${Math.round((toMs - fromMs) / 1_000)} s): ${load.lagWithin(fromMs, toMs)}`);
       const told = daemon.log.filter(({ level }) => level === 'warn' || level === 'error');

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { awkwardKeys } from '../support/event-fixtures.ts';
 import type { Call } from '../support/audit-trail.ts';
 import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import { followFeed } from '../support/follower.ts';
 import { until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { startWorld } from '../support/worlds/aws.ts';
@@ -99,45 +100,53 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
     await Promise.all(worlds.map((world) => world.dispose()));
   });
 
-  it.each(sources)('the index equals the bucket, told by $name events, on $store', { timeout: TEST_TIMEOUT_MS }, async (source) => {
-    const { store } = source;
-    const world = await startWorld({ store, regions: [] });
-    worlds.push(world);
-    const { aws, daemon } = world;
-    const bucket = await aws.createBucket({ versioned: true });
-    await world.connect({ bucket, source: source.name, ...(await source.lay(world, bucket)) });
-    await daemon.ready();
+  it.each(sources)(
+    'the index, and the copy of who follows it, equals the bucket, told by $name events, on $store',
+    { timeout: TEST_TIMEOUT_MS },
+    async (source) => {
+      const { store } = source;
+      const world = await startWorld({ store, regions: [] });
+      worlds.push(world);
+      const { aws, daemon } = world;
+      const bucket = await aws.createBucket({ versioned: true });
+      await world.connect({ bucket, source: source.name, ...(await source.lay(world, bucket)) });
+      await daemon.ready();
 
-    const scene: Scene = { bucket, keys: source.keys, seed: Math.floor(Math.random() * 2 ** 31) };
-    const calls = await operateAtOnce(world, scene, source.teller(world, scene));
-    for (const key of lastKeys) await until(`${key} is found`, async () => (await world.find(bucket, key)) !== undefined, DRAIN_TIMEOUT_MS);
-    await world.drained(DRAIN_TIMEOUT_MS);
+      const scene: Scene = { bucket, keys: source.keys, seed: Math.floor(Math.random() * 2 ** 31) };
+      const follower = followFeed(daemon, bucket);
+      const calls = await operateAtOnce(world, scene, source.teller(world, scene));
+      for (const key of lastKeys)
+        await until(`${key} is found`, async () => (await world.find(bucket, key)) !== undefined, DRAIN_TIMEOUT_MS);
+      await world.drained(DRAIN_TIMEOUT_MS);
 
-    const truth = await listBucket(aws, bucket);
-    const indexed = async () => (await world.documents(bucket, PAGE_LIMIT)).map(({ key, etag, size }) => ({ key, etag, size }));
-    const unsettled = async () => (await world.documents(bucket)).filter(({ settled }) => !settled);
-    const keyless = source.name === 'routed' && calls.some(({ eventName }) => eventName === 'DeleteObjects');
-    const gaps = keyless ? ['bulk-delete'] : [];
-    // beside what the bucket held before, and what came before the first event proved that events arrive
-    const gapKinds = async () =>
-      (await world.gaps(bucket)).flatMap(({ reasons }) =>
-        reasons.map(({ kind }) => kind).filter((kind) => kind !== 'new' && kind !== 'connection'),
-      );
-    // a search is a refresh behind, and on a busy machine the emulator may tell of something after the queue was empty
-    const isEqual = async (): Promise<boolean> =>
-      JSON.stringify(await indexed()) === JSON.stringify(truth) &&
-      (await unsettled()).length === 0 &&
-      (await gapKinds()).length === gaps.length;
-    // what is not equal in the end is shown by what follows, and by this why it was not waited for longer
-    let end = 'equal';
-    await until('the index equals the bucket', isEqual, DRAIN_TIMEOUT_MS).catch((error: unknown) => void (end = String(error)));
-    const which = `${store}, seed ${scene.seed}: ${end}`;
-    expect(await indexed(), which).toEqual(truth);
-    expect(truth.length, which).toBeGreaterThan(PAGE_LIMIT);
-    expect(await unsettled(), which).toEqual([]);
-    expect(await world.letters(), which).toEqual([]);
-    expect(await gapKinds(), which).toEqual(gaps);
-  });
+      const truth = await listBucket(aws, bucket);
+      const indexed = async () => (await world.documents(bucket, PAGE_LIMIT)).map(({ key, etag, size }) => ({ key, etag, size }));
+      const unsettled = async () => (await world.documents(bucket)).filter(({ settled }) => !settled);
+      const keyless = source.name === 'routed' && calls.some(({ eventName }) => eventName === 'DeleteObjects');
+      const gaps = keyless ? ['bulk-delete'] : [];
+      // beside what the bucket held before, and what came before the first event proved that events arrive
+      const gapKinds = async () =>
+        (await world.gaps(bucket)).flatMap(({ reasons }) =>
+          reasons.map(({ kind }) => kind).filter((kind) => kind !== 'new' && kind !== 'connection'),
+        );
+      // a search is a refresh behind, and on a busy machine the emulator may tell of something after the queue was empty
+      const isEqual = async (): Promise<boolean> =>
+        JSON.stringify(await indexed()) === JSON.stringify(truth) &&
+        (await unsettled()).length === 0 &&
+        (await gapKinds()).length === gaps.length;
+      // what is not equal in the end is shown by what follows, and by this why it was not waited for longer
+      let end = 'equal';
+      await until('the index equals the bucket', isEqual, DRAIN_TIMEOUT_MS).catch((error: unknown) => void (end = String(error)));
+      const which = `${store}, seed ${scene.seed}: ${end}`;
+      expect(await indexed(), which).toEqual(truth);
+      expect(truth.length, which).toBeGreaterThan(PAGE_LIMIT);
+      expect(await unsettled(), which).toEqual([]);
+      expect(await world.letters(), which).toEqual([]);
+      expect(await gapKinds(), which).toEqual(gaps);
+      const { copy, resets } = await follower.end();
+      expect([[...copy.keys()].toSorted(), resets], which).toEqual([truth.map(({ key }) => key).toSorted(), 0]);
+    },
+  );
 });
 
 /** Several at once, so that also operations on one key overlap. */

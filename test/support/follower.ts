@@ -1,5 +1,7 @@
 /** A follower of a bucket's feed as a user would write one: it applies each item by its clock, and begins again when it is told to. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
+import type { Daemon } from './servers/daemon.ts';
 
 export interface FeedPage<Cursor> {
   readonly items: readonly Pick<ObjectDocument, 'key' | 'clock' | 'deleted'>[];
@@ -34,5 +36,29 @@ export function createFollower<Cursor>(): Follower<Cursor> {
       return read.more;
     },
     live: () => new Map([...copy].filter(([, { deleted }]) => !deleted).map(([key, { clock }]) => [key, clock])),
+  };
+}
+
+/** Follows the feed of a daemon, whatever it answers meanwhile, until it is ended; then to its end. */
+export function followFeed(daemon: Pick<Daemon, 'request'>, bucket: string) {
+  const ending = new AbortController();
+  const follower = createFollower<string>();
+  const page = async (after: string | undefined): Promise<FeedPage<string>> => {
+    const query = new URLSearchParams({ bucket, limit: '50', ...(after !== undefined && { after }) });
+    const { status, body } = await daemon.request('GET', `/v1/changes?${query.toString()}`);
+    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
+    return body as FeedPage<string>;
+  };
+  async function follow(): Promise<void> {
+    while (!ending.signal.aborted) if (!(await follower.read(page).catch(() => false))) await delay(100);
+  }
+  const following = follow();
+  return {
+    async end(): Promise<{ readonly copy: ReadonlyMap<string, number>; readonly resets: number }> {
+      ending.abort();
+      await following;
+      while (await follower.read(page));
+      return { copy: follower.live(), resets: follower.resets() };
+    },
   };
 }
