@@ -19,11 +19,11 @@ export const positionSchema = z.record(
 );
 export type Position = z.infer<typeof positionSchema>;
 
-/** Whether one of the shards stands before the mark. Shards that one of them lacks, or that have another history, don't count. */
+/** Whether one of the mark's shards stands before it, or nowhere. Those that have another history don't count. */
 export function isBehind(position: Position, mark: Position): boolean {
   return Object.entries(mark).some(([shard, { history, at }]) => {
     const own = position[shard];
-    return own !== undefined && own.history === history && own.at < at;
+    return own === undefined || (own.history === history && own.at < at);
   });
 }
 

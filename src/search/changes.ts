@@ -109,12 +109,11 @@ function positionIn(text: string): Position | undefined {
   }
 }
 
-/** The position, or the floor where that is further on. */
+/** The position, or the floor where that is further on. Who has no position yet may have applied the first page, and have been killed. */
 function furthest(position: Position, floor: Position): Position {
-  return Object.fromEntries(
-    Object.entries(position).map(([shard, own]) => {
-      const other = floor[shard];
-      return [shard, other?.history === own.history && other.at > own.at ? other : own];
-    }),
-  );
+  const ahead = Object.entries(floor).filter(([shard, { history, at }]) => {
+    const own = position[shard];
+    return own === undefined || (own.history === history && own.at < at);
+  });
+  return { ...position, ...Object.fromEntries(ahead) };
 }

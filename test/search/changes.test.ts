@@ -1,17 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { movedMarks, type Position, type PurgeMarks } from '../../src/records/position.ts';
+import { visitTombstones } from '../../src/repair/sweeps.ts';
 import { listChanges } from '../../src/search/changes.ts';
 import type { Readable } from '../../src/store/readable.rules.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { keysOf, live, tombstone } from '../contracts/world.ts';
+import { isLong } from '../support/breadth.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
+import { createFollower } from '../support/follower.ts';
+import { createRandom } from '../support/random/seeded.ts';
 
 const BUCKET = 'photos';
+const DAY_MS = 86_400_000;
 
 async function setUp() {
-  const { objects, state } = createMemoryStore();
+  const { objects, maintenance, state } = createMemoryStore();
   await objects.createBucket(BUCKET);
   await updateRecord(state, refs.bucket(BUCKET), () => recordOf(BUCKET));
   const parts = { objects: { ...objects }, state };
@@ -19,6 +25,7 @@ async function setUp() {
     updateRecord(state, refs.bucket(BUCKET), (current) => ({ ...current!, purge: { upTo, next: { position: upTo, atMs: 0 } } }));
   return {
     objects,
+    maintenance,
     parts,
     purgeUpTo,
     write: (...documents: readonly ObjectDocument[]) => objects.write(documents.map((document) => ({ document, equalClock: 'accept' }))),
@@ -70,6 +77,51 @@ describe('the feed', () => {
     const slow = await read({ limit: 1 });
     await purgeUpTo(await position());
     expect(await read({ after: slow.cursor })).toHaveProperty('reset', true);
+  });
+
+  it('is reset for who was killed with the first page applied, and was away while tombstones were purged', async () => {
+    const { read, write, position, purgeUpTo } = await setUp();
+    await write(live(BUCKET, 'a'));
+    const away = await read();
+    await write(tombstone(BUCKET, 'a', { clock: 2_000 }));
+    await purgeUpTo(await position());
+    const begun = await read({ after: away.cursor });
+    expect((await read({ after: begun.cursor })).items).toHaveLength(1);
+    await write(live(BUCKET, 'b'));
+    await purgeUpTo(await position());
+    expect(await read({ after: begun.cursor })).toMatchObject({ items: [], reset: true });
+  });
+
+  it('brings any follower to what the index says, however long it is away, whenever it is killed, and by whatever clock is purged', async () => {
+    for (let seed = 1; seed <= (isLong ? 2_000 : 250); seed += 1) {
+      const random = createRandom(seed);
+      const { objects, maintenance, parts, read, write } = await setUp();
+      const followers = Array.from({ length: 3 }, () => createFollower<string>());
+      const pageOf = (after: string | undefined) => read({ limit: random.integer(1, 5), ...(after !== undefined && { after }) });
+      const sweep = (nowMs: number) =>
+        visitTombstones(
+          { ...parts, maintenance, clock: createFakeClock({ startMs: nowMs }) },
+          { bucket: BUCKET },
+          new AbortController().signal,
+        );
+      let nowMs = Date.UTC(2026, 0, 1);
+      for (let clock = 1; clock <= 150; clock += 1) {
+        const key = `k${random.integer(1, 12)}`;
+        const choice = random.integer(0, 7);
+        if (choice < 2) await write(live(BUCKET, key, { clock }));
+        else if (choice < 4) await write(tombstone(BUCKET, key, { clock, deleted_at: new Date(nowMs).toISOString() }));
+        else if (choice === 4) {
+          nowMs += random.integer(0, 6) * DAY_MS;
+          await sweep(nowMs + random.pick([0, 0, 0, -30, 30, 8]) * DAY_MS);
+        } else await random.pick(followers).read(pageOf, random.integer(0, 3) === 0);
+      }
+      const held = await objects.search({ bucket: BUCKET, limit: 100 });
+      for (const follower of followers) {
+        let pages = 0;
+        for (let isMore = true; isMore && pages < 50; pages += 1) isMore = await follower.read(pageOf);
+        expect(follower.live(), `seed ${seed}`).toEqual(new Map(held.map(({ key, clock }) => [key, clock])));
+      }
+    }
   });
 
   it('is reset if the purge passes while a page is read', async () => {

@@ -26,6 +26,7 @@ export function createFollower<Cursor>(): Follower<Cursor> {
   return {
     resets: () => resets,
     async read(page, dies = false) {
+      if (cursor === undefined) copy = new Map();
       const read = await page(cursor);
       if (read.reset === true) {
         copy = new Map();
