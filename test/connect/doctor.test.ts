@@ -250,3 +250,10 @@ describe('the doctor', () => {
     expect(world.aws.writes).toHaveLength(writes);
   });
 });
+
+it('a bucket queue that has lost its tags is named, and no parts of an installation without a name', async () => {
+  const world = await startWorld();
+  delete world.aws.parts.queues.get(QUEUE_ARN)!.tags;
+  const { findings } = await world.plan({});
+  expect(findings).toMatchObject([{ code: 'connect.not-set-up', what: expect.stringMatching(`changed: the tags of ${QUEUE_ARN}$`) }]);
+});

@@ -3,7 +3,7 @@
  * stops a plan, and what else differs is advice.
  */
 import { blocking, degraded, type Finding } from '../finding.rules.ts';
-import { parseArn } from '../names.rules.ts';
+import { NOBODY, parseArn } from '../names.rules.ts';
 import type { Attributes } from '../parts.rules.ts';
 import { confirmed, differencesOf, nameOf, setupCommand, sharedParts, type SharedPart } from '../shared.rules.ts';
 import { existing, queueIn, type Look } from './look.ts';
@@ -43,6 +43,8 @@ export function sharedFindings(look: Look): readonly Finding[] {
 function wrongParts(look: Look, parts: readonly SharedPart[]): readonly Wrong[] {
   const { spec, desired } = look;
   const isWired = desired.queues.length > 0;
+  // every part bears the name of the installation
+  if (isWired && spec.registry === NOBODY.registry) return [{ name: `the tags of ${spec.queueArn}`, isNeeded: true }];
   const ofTopic = spec.topicArn === undefined ? desired.topic?.arn : undefined;
   const ours = new Set([spec.queueArn, spec.deadLetterArn, ...desired.queues, ofTopic]);
   return parts.filter(({ arn }) => ours.has(arn)).flatMap((part) => wrongOf(look, part, isWired));
