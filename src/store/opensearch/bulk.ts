@@ -58,8 +58,9 @@ interface Sent {
 
 /**
  * Notes of tombstones that their keys were never held, so that the feed leaves them out. It is a write of its own, since only the answer
- * to the first one tells; a second tombstone of such a key is not told apart, and neither is one whose note fails: followers then delete
- * what they don't have.
+ * to the first one tells, and OpenSearch has no condition beside an external version. So it is made only of exact events' tombstones:
+ * an observation's clock may be that of another one in the same second, whose document the note would replace. A second tombstone
+ * of such a key is not told apart, and neither is one whose note fails: followers then delete what they don't have.
  */
 async function noteNeverHeld(client: OpenSearchClient, tombstones: readonly BulkAction[], signal?: AbortSignal): Promise<void> {
   if (tombstones.length === 0) return;
@@ -149,10 +150,11 @@ function verdictOf(action: BulkAction | undefined, { index: { status, result, er
 const WRITTEN: IndexWriteAnswer = { kind: 'written' };
 
 function createdTombstones(actions: readonly BulkAction[], body: unknown): readonly BulkAction[] {
+  const isExactDelete = ({ write: { document, equalClock } }: BulkAction): boolean => document.deleted && equalClock === 'refuse';
   // few requests have any
-  if (!actions.some(({ write }) => write.document.deleted)) return [];
+  if (!actions.some(isExactDelete)) return [];
   const { items } = parseAnswer(answerSchema, body);
-  return actions.filter(({ write }, at) => write.document.deleted && items[at]?.index.result === 'created');
+  return actions.filter((action, at) => isExactDelete(action) && items[at]?.index.result === 'created');
 }
 
 /** Whether the answer has this many items, and each says that its document was written, as almost all do. Any other answer passes the schema. */
