@@ -14,6 +14,8 @@ export function feedContract(name: string, open: () => Promise<OpenStore>, shard
   describe(`${name} keeps the contract of the feed`, () => {
     const world = contractWorld(open);
     const { newBucket } = world;
+    // what several shards have no order for is not declared for them
+    const ofOneShard: typeof it | (() => void) = shards === 1 ? it : () => undefined;
     let store: Store;
     beforeAll(() => {
       ({ store } = world);
@@ -31,7 +33,7 @@ export function feedContract(name: string, open: () => Promise<OpenStore>, shard
       return found;
     }
 
-    it.runIf(shards === 1)('goes from old to new, shows each document as it is now, and ends where it was written last', async () => {
+    ofOneShard('goes from old to new, shows each document as it is now, and ends where it was written last', async () => {
       const bucket = await newBucket();
       await write(live(bucket, 'b'), live(bucket, 'a'), live(bucket, 'c'));
       await write(live(bucket, 'b', { clock: 2_000, etag: 'new' }));
@@ -57,7 +59,7 @@ export function feedContract(name: string, open: () => Promise<OpenStore>, shard
       expect(keysOf((await read(bucket, {})).documents)).toEqual(['held', 'never']);
     });
 
-    it.runIf(shards === 1)('passes what is under other prefixes, and comes to its end', async () => {
+    ofOneShard('passes what is under other prefixes, and comes to its end', async () => {
       const bucket = await newBucket();
       await write(live(bucket, 'a/1'), live(bucket, 'b/1'), live(bucket, 'a/2'), live(bucket, 'b/2'));
       const [first, whole] = [await read(bucket, {}, 1, 'b/'), await read(bucket, {})];
@@ -87,7 +89,7 @@ export function feedContract(name: string, open: () => Promise<OpenStore>, shard
       expect(await store.objects.changes(bucket, page)).toBe('lost');
     });
 
-    it.runIf(shards === 1)('keeps the tombstones that were written after the mark of the purge', async () => {
+    ofOneShard('keeps the tombstones that were written after the mark of the purge', async () => {
       const bucket = await newBucket();
       const gone = { clock: 2_000, deleted_at: iso(NOON_MS - 1) };
       await write(live(bucket, 'old'), live(bucket, 'new'));

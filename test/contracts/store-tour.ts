@@ -28,7 +28,9 @@ export function storeTour(name: string, open: () => Promise<OpenStore>): void {
       const fields = { bucket, clock: 1_000, settled: false, source: 'native', indexed_at: AT } as const;
       const live = awkwardKeys.map((key): ObjectDocument => ({ ...fields, key, ...nameOf(key), deleted: false, size: 1, expires_at: AT }));
       const tombstone: ObjectDocument = { ...fields, key: 'gone', deleted: true, deleted_at: AT };
-      const answers = await objects.write([...live, tombstone].map((document) => ({ document, equalClock: 'accept' })));
+      const answers = await objects.write(
+        [...live, tombstone].map((document) => ({ document, equalClock: document.deleted ? 'refuse' : 'accept' })),
+      );
       expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['written']));
       expect(await objects.getMany(bucket, awkwardKeys)).toEqual(live);
       await opened.refresh?.();

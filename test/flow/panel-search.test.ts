@@ -208,7 +208,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await proxy.close();
   });
 
-  it('shows deleted objects for seven days', async () => {
+  it('shows deleted objects for at least seven days', async () => {
     const { page, complaints } = await open();
     await put('changes/first.txt', 'one');
     await until('it is indexed', async () => (await total('bucket:demo prefix:changes/')) === 1);
@@ -216,7 +216,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await until('it is deleted', async () => (await total('bucket:demo prefix:changes/')) === 0);
     await openPanel(page, world().url, address({ query: 'bucket:demo prefix:changes/' }));
     await page.getByRole('link', { name: 'Deleted', exact: true }).click();
-    await page.getByText('Deleted objects are shown for seven days').waitFor();
+    await page.getByText('Deleted objects are shown for at least seven days').waitFor();
     await expect.poll(() => listed(page)).toEqual(['changes/first.txt']);
     await page.getByRole('columnheader', { name: 'Deleted' }).getByRole('link').click();
     await expect.poll(() => listed(page)).toEqual(['changes/first.txt']);

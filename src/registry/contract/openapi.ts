@@ -5,6 +5,9 @@ import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemS
 
 const PROBLEM = '#/components/schemas/Problem';
 
+/** The URL and the headers are read before it is known which operation is meant. */
+const HEADERS_TOO_LARGE = problemResponse('Codes: request.too-large. The URL and the headers are larger than 16 KiB together.');
+
 /** The document of these rows, as JSON. */
 export function openApiOf(rows: readonly PlacedRow[], version: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
@@ -39,7 +42,7 @@ function operationOf(row: PlacedRow): unknown {
     security: scope === 'none' ? [] : [{ bearer: [] }],
     parameters: [...parametersOf(row, 'path'), ...parametersOf(row, 'query')],
     ...bodyOf(row),
-    responses: { ...successesOf(row), ...errorsOf(row), default: problemResponse('An error.') },
+    responses: { ...successesOf(row), ...errorsOf(row), 431: HEADERS_TOO_LARGE, default: problemResponse('An error.') },
   };
 }
 
