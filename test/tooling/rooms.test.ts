@@ -32,7 +32,7 @@ const rooms: Readonly<Record<string, Room>> = {
   events: { imports: ['base', 'records'], lines: 1_200, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_250, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 750, first: 'process/telemetry.ts' },
-  store: { imports: [...GROUND], lines: 5_395, budget: 4_800, first: 'store/store.ts' },
+  store: { imports: [...GROUND], lines: 5_397, budget: 4_800, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_705, budget: 2_400, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_975, budget: 1_600, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 4_200, first: 'indexer/data-path.ts' },
