@@ -80,7 +80,7 @@ export async function keepHeld(state: StateStore, job: JobRecord, held: Omit<Hel
 }
 
 /**
- * Whether deletions of these keys wait for a person. The deletions of the job with this id don't count, because whoever resumes a job
+ * Whether deletions of these keys wait for a person. The deletions of the job with this id don't count, because a person who resumes a job
  * consents to the rest of its limit. Throws the store's fault.
  */
 export async function isAnyHeld(

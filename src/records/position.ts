@@ -13,7 +13,7 @@ export const positionSchema = z.record(
     history: z.string(),
     /** The number of the last write before this place; −1: none. */
     at: z.int(),
-    /** SQLite: the start of Tally that the file had seen last, by which a file that was restored is told. */
+    /** SQLite: the last process that had written to the file. A restored file lacks it, or ends it earlier. */
     start: z.string().exactOptional(),
   }),
 );

@@ -87,7 +87,7 @@ export async function noteStuck(state: StateStore, { bucket, mode }: JobRecord, 
   await markDirty({ state, clock: { nowMs: () => nowMs } }, report, (mark) => mark !== undefined);
 }
 
-// ── keys whose HEADs S3 refuses. Each gets a gap of its own, whose jobs come less and less often, and the bucket's job goes on without it ─
+// ── keys whose HEADs S3 refuses. Each gets its own gap, whose jobs come less and less often, and the bucket's job goes on without it ─────
 
 /** With more denials than this in one slice, S3 refuses a prefix or the bucket. The rest waits too, because it would be refused likewise. */
 const DENIED_MAX = 2;

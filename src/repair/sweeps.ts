@@ -35,7 +35,7 @@ interface TombstoneParts extends WithPorts<'state' | 'clock'> {
 
 /**
  * Purges one bucket's old tombstones, for at most five minutes: only up to a mark that is stored before, so that a follower of the
- * feed who stands before the mark is told to begin again.
+ * feed who stands before the mark learns that it must begin again.
  */
 export async function visitTombstones(
   { state, objects, maintenance, clock }: TombstoneParts,

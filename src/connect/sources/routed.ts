@@ -115,7 +115,7 @@ export function trailRemoval(look: Look, { made }: Remains): Change | Kept | und
   return { ...changeOf(look, trail.arn, trail.selectors, after), action: 'remove', touches: [] };
 }
 
-/** A trail that Tally may not write to is not read: its selector is printed for whoever may. */
+/** Tally does not read a trail that it may not change. It prints the selector for whoever may. */
 export const trailCheck: Check = (look) => {
   const { spec, desired, observed } = look;
   const { bucket, source, trailBucket } = spec;

@@ -57,7 +57,7 @@ interface Sent {
 }
 
 /**
- * Notes of tombstones that their keys were never held, so that the feed leaves them out. It is a write of its own, since only the answer
+ * Marks tombstones whose keys the index never held, so that the feed leaves them out. That takes a second write, since only the answer
  * to the first one tells, and OpenSearch has no condition beside an external version. So it is made only of exact events' tombstones:
  * an observation's clock may be that of another one in the same second, whose document the note would replace. A second tombstone
  * of such a key is not told apart, and neither is one whose note fails: followers then delete what they don't have.

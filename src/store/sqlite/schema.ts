@@ -27,7 +27,7 @@ const SCHEMA_VERSION = 3;
  * - `seq` numbers the writes of the file, in the order of their commits; null: the tombstone of a key that the index never held. Each
  *   write of a row takes the next number, so `objects_written` grows at one end of each bucket.
  * - `starts` has one row for each process that has written, with the last number that it gave out. A copy of the file that is put
- *   back lacks a start, or ends it earlier, by which followers of the feed are told that their position is lost.
+ *   back lacks a start, or ends it earlier, so Tally can tell a follower that its position is lost.
  * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and calling a function of this
  *   process for each key takes twenty times as long.
  * - The ids of `audit` begin with the moment; its other columns are those that queries filter by.
