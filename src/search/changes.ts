@@ -94,11 +94,20 @@ function cursorOf({ bucket, prefix, rights }: Feed, { position, floor }: Place):
 }
 
 function placeOf(cursor: string, feed: Feed): Place | 'other-rights' {
-  const [bucket, prefix, rights, ...places] = decodeCursor(cursor, 5);
+  const [bucket, prefix, rights, ...places] = partsIn(cursor);
   const [position, floor] = places.map(positionIn);
   if (position === undefined || floor === undefined || bucket !== feed.bucket || prefix !== feed.prefix)
     throw new RequestError('request.invalid', 'after: must be the `cursor` of an earlier page of this bucket and prefix');
   return rights === feed.rights ? { position, floor } : 'other-rights';
+}
+
+/** Empty if the text isn't a cursor. */
+function partsIn(cursor: string): readonly string[] {
+  try {
+    return decodeCursor(cursor, 5);
+  } catch {
+    return [];
+  }
 }
 
 function positionIn(text: string): Position | undefined {

@@ -101,7 +101,7 @@ export const deadLetterRows = {
   },
   'POST /v1/dead-letters/replay': {
     operation: 'replayDeadLetters',
-    summary: 'Sends the original bodies back to the bucket queue, and removes the letters.',
+    summary: 'Moves the original bodies of letters back to the bucket queue.',
     scope: 'operate',
     body: choice,
     answer: z.object({ replayed: count.describe('How many letters were sent back.'), remaining }),
