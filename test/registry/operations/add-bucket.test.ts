@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/base/fault.ts';
 import { addBucket } from '../../../src/registry/operations/add-bucket.ts';
+import { RequestError } from '../../../src/base/request-error.ts';
+import { createConnections } from '../../../src/connect/connections.ts';
+import { readRecord, refs } from '../../../src/store/stored.ts';
+import { THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { reindexRequest } from '../../support/requests.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
 
@@ -20,6 +24,26 @@ describe('adding a bucket', () => {
         .catch((error: unknown) => error),
     ).toMatchObject({ code: 'request.invalid' });
   });
+
+  // Bug: `bucket add demo --source routed` in the embedded mode said that it was done, and the source stayed
+  it.each(['topic', 'routed', 'eventbridge', 'webhook'] as const)(
+    'of the embedded storage with the source %s is refused',
+    async (source) => {
+      const { provisioning, ...world } = createControlWorld();
+      const check = () => Promise.reject(new RequestError('connect.embedded', 'it sends its events by itself'));
+      const connections = createConnections({
+        ...world,
+        checkConnection: () => Promise.resolve([]),
+        provisioning: { ...provisioning, check },
+      });
+      const topic = source === 'topic' ? { topic_arn: THEIR_TOPIC } : {};
+      const signal = new AbortController().signal;
+      const added = addBucket({ ...world, connections }, { bucket: 'photos', source, ...topic }, 'someone', signal);
+      await expect(added).rejects.toMatchObject({ code: 'connect.embedded' });
+      expect(await readRecord(world.state, refs.bucket('photos'))).toBeUndefined();
+      expect((await addBucket({ ...world, connections }, { bucket: 'photos' }, 'someone', signal)).record.source).toBe('notification');
+    },
+  );
 
   it('that is connected already starts none', async () => {
     const world = createControlWorld();
