@@ -146,12 +146,6 @@ export const seriesTable = {
     help: "Shows how many messages are in the queues. Tally reads SQS's approximate numbers every 15 s.",
     alert: 'queue="dead-letter",state="visible" > 0; queue="bucket",state="in-flight" > 80000',
   },
-  tally_workers_wanted: {
-    type: 'gauge',
-    knownForMs: KNOWN_FOR_MS,
-    unit: 'workers',
-    help: 'Shows how many workers would drain the backlog within TALLY_TARGET_LAG_S at the rate measured by this worker.',
-  },
   tally_gaps_open: {
     type: 'gauge',
     knownForMs: KNOWN_FOR_MS,

@@ -145,9 +145,8 @@ describe('settling', () => {
       world.settler.remove(world.hold('beside', 'http://queues/other')),
     ]);
     await world.run(10_000);
-    await all;
+    expect(await all).toEqual([false, false, true]);
     expect(world.requests.filter(({ queueUrl }) => queueUrl === QUEUE)).toHaveLength(attempts);
-    expect(world.settler.removedTotal).toBe(1);
     if (attempts === 1) expect(world.telemetry.recorded('requestFailed').length).toBeGreaterThan(0);
   });
 });
