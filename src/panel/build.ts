@@ -11,7 +11,7 @@ import { facts } from './facts.ts';
 const BROWSER = fileURLToPath(new URL('browser/', import.meta.url));
 export const BUILT = fileURLToPath(new URL('../../dist/panel/', import.meta.url));
 
-/** The packages in the script have no notice that a bundler would keep. */
+/** The licences of the script's packages, which contain no notice that a bundler would keep. */
 const LICENSES =
   '/*! Contains Preact, Copyright (c) 2015-present Jason Miller; TanStack Query, Copyright (c) 2021-present Tanner Linsley (all licensed under MIT) */';
 
@@ -21,12 +21,12 @@ const ICON =
 
 interface PageFiles {
   readonly script: string;
-  /** What the script cannot begin without: browsers load it at the same time. */
+  /** What the script needs to begin. Browsers load it at the same time. */
   readonly parts: readonly string[];
   readonly style: string;
 }
 
-/** Relative addresses, so that the page works behind any prefix of a proxy. */
+/** Relative addresses, so that the page works behind any path prefix of a proxy. */
 function pageOf({ script, parts, style }: PageFiles): string {
   return `<!doctype html>
 <html lang="en">
@@ -49,13 +49,13 @@ ${parts.map((part) => `<link rel="modulepreload" href="${part}">`).join('\n')}
 `;
 }
 
-/** Resolves to the files of the panel by name. The names of script and style contain a hash of what is in them. */
+/** Resolves to the panel's files by name. The names of script and style contain a hash of their content. */
 export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
   const { outputFiles, metafile } = await build({
     entryPoints: { panel: join(BROWSER, 'main.tsx'), style: join(BROWSER, 'style.css') },
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
-    // the script of a page is loaded when it is shown
+    // a page's script loads when the page is shown
     splitting: true,
     metafile: true,
     outdir: BUILT,
@@ -69,7 +69,7 @@ export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
     banner: { js: LICENSES },
     logLevel: 'silent',
   });
-  // esbuild is a process, which would otherwise wait for a next build
+  // esbuild is a process, which would otherwise wait for the next build
   await stop();
   const outputs = Object.fromEntries(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));
   const files = new Map(outputFiles.map(({ path, contents }) => [basename(path), contents]));
@@ -80,7 +80,7 @@ export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
   return files;
 }
 
-/** Writes the files into a folder, which is emptied before. */
+/** Empties the folder, and writes the files into it. */
 export async function writePanel(folder: string): Promise<void> {
   const files = await buildPanel();
   await rm(folder, { recursive: true, force: true });

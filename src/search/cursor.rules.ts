@@ -13,16 +13,16 @@ export interface SearchPlace {
   readonly value?: number;
   readonly bucket: string;
   readonly key: string;
-  /** The moment from which the ages of the query are counted. */
+  /** The moment to which the query's ages are relative. */
   readonly nowMs?: number;
 }
 
-/** The parts of a cursor. */
+/** A cursor's parts. */
 export function partsOfPlace({ by, order }: SearchOrder, { value, bucket, key, nowMs }: SearchPlace): readonly string[] {
   return [by, order, value === undefined ? '' : String(value), bucket, key, nowMs === undefined ? '' : String(nowMs)];
 }
 
-/** The place of a cursor. Throws `request.invalid` for one of another order, and for a text that no page answered. */
+/** A cursor's place. Throws `request.invalid` for a cursor of another order, and for a text that isn't from an answer. */
 export function placeOfCursor(cursor: string, { by, order }: SearchOrder): SearchPlace {
   const [cursorBy, cursorOrder, ...rest] = decodeCursor(cursor, 6);
   const place = sortFields.some((field) => field === cursorBy) ? placeOf(rest) : undefined;

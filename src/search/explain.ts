@@ -22,14 +22,14 @@ interface ExplainDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
-/** As much of a key as an error repeats. */
+/** How much of a key an error repeats. */
 const SHOWN_MAX = 1_024;
 
 function isAbsent(answer: StorageAnswer): boolean {
   return 'state' in answer && !answer.state.present;
 }
 
-/** The one answer for a key that may not be read and for one that was never there. */
+/** The same answer for a key that may not be read and for one that never existed. */
 function notFound(bucket: string, key: string): RequestError {
   return new RequestError('object.not-found', `${bucket} has no object ${printable(key, SHOWN_MAX)} that you may read`);
 }
@@ -41,7 +41,7 @@ export async function explain(
   signal?: AbortSignal,
 ): Promise<Explanation> {
   const record = await requireReadable(state, { bucket, readable }, signal);
-  // before anything is read: what takes time shows that something is there
+  // before anything is read: a slower answer would show that something exists
   if (!readsKey(readable, bucket, key)) throw notFound(bucket, key);
   const [[document], answer, status] = await Promise.all([
     objects.getMany(bucket, [key], signal),
@@ -69,9 +69,9 @@ interface Lost {
 }
 
 /**
- * Makes a gap of what differs, so that the status says so and Tally repairs it. Where the bucket has a gap already, its status is not
- * green, and a re-index follows: that bounds the gaps that people can make by asking. Resolves with whether it was stored; the
- * explanation is given all the same.
+ * Opens a gap for a difference, so that the status says so and Tally repairs it. A bucket that already has a gap isn't green, and its
+ * re-index follows anyway; this bounds the gaps that people can open by asking. Resolves with whether the gap was stored; the explanation
+ * is given in any case.
  */
 async function noteLost(ports: Pick<ExplainDependencies, 'state' | 'clock'>, { bucket, key, lost }: Lost): Promise<boolean> {
   if (lost === undefined) return false;

@@ -32,7 +32,7 @@ export function isCompared(name: string): boolean {
   return isFieldName(name) && compared.has(name);
 }
 
-/** Other words for fields, as the API and other programs name them. */
+/** Other names for fields, from the API and from other programs. */
 const otherNames: ReadonlyMap<string, FieldName> = new Map([
   ['extension', 'ext'],
   ['extensions', 'ext'],
@@ -60,12 +60,12 @@ const otherNames: ReadonlyMap<string, FieldName> = new Map([
   ['length', 'size'],
 ] satisfies [string, FieldName][]);
 
-/** More letters apart is another word. */
+/** Words further apart are different words. */
 const DISTANCE_MAX = 2;
-/** Longer names are not compared: no field has them. */
+/** Longer names resemble no field. */
 const NAME_LENGTH_MAX = 32;
 
-/** The field that an unknown name probably means; undefined if it resembles none. */
+/** The field that an unknown name probably means; undefined if none is close. */
 export function nearestField(name: string): FieldName | undefined {
   const lower = name.toLowerCase();
   if (lower.length > NAME_LENGTH_MAX) return undefined;
@@ -73,13 +73,13 @@ export function nearestField(name: string): FieldName | undefined {
   if (other !== undefined) return other;
   const nearest = fieldNames
     .map((field) => ({ field, apart: distanceOf(lower, field) }))
-    // of a short name, two letters are most of it
+    // in a short name, two letters are most of it
     .filter(({ field, apart }) => apart <= Math.min(DISTANCE_MAX, Math.ceil(field.length / 3)))
     .toSorted((a, b) => a.apart - b.apart);
   return nearest[0]?.field;
 }
 
-/** The insertions, deletions and replacements that make one text the other. */
+/** The number of insertions, deletions and replacements between two texts. */
 function distanceOf(a: string, b: string): number {
   let before = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let row = 1; row <= a.length; row += 1) {
@@ -95,7 +95,7 @@ function distanceOf(a: string, b: string): number {
 
 type Made = Test | { readonly mistake: string };
 
-/** The test of one value. Returns what is wrong with the value otherwise. */
+/** One value's test, or what is wrong with the value. */
 export function fieldTest(name: FieldName, { text, quoted }: Pick<Value, 'text' | 'quoted'>): Made {
   if (text === '' && name !== 'prefix') return { mistake: 'a value is missing here' };
   if (quoted || !isPattern(text)) return exactTest(name, text);
@@ -138,10 +138,10 @@ function extensionTest(text: string): Made {
   return EXTENSION.test(value) ? { kind: 'extension', value } : { mistake: 'an extension has one or two parts, such as gz or tar.gz' };
 }
 
-/** All content types that begin so. */
+/** All content types of one family. */
 const FAMILY = /^[^*?/]+\/\*$/;
 
-/** The test of NAME, or of NAME=VALUE, which is split at the first `=`; one in the name is written %3D. */
+/** The test of NAME or NAME=VALUE, split at the first `=`. A name's own `=` is written %3D. */
 function pairTest(kind: 'tag' | 'meta', text: string): Made {
   const [, written = '', value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
   if (written === '') return { mistake: 'write NAME for any value, or NAME=VALUE' };
@@ -150,7 +150,7 @@ function pairTest(kind: 'tag' | 'meta', text: string): Made {
   return { kind, name: kind === 'meta' ? name.toLowerCase() : name, ...(value !== undefined && { value }) };
 }
 
-/** What to write where a pattern was written. */
+/** What to write instead of a pattern. */
 function insteadOfPattern(name: FieldName, text: string): string {
   const literal = `${name}:"${text}" for the text itself`;
   switch (name) {

@@ -6,14 +6,14 @@ export type Operator = ':' | '>' | '>=' | '<' | '<=' | '=';
 
 export interface Value {
   readonly text: string;
-  /** It stood in quotes, so that nothing in it is special. */
+  /** It was in quotes, so none of its characters is special. */
   readonly quoted: boolean;
-  /** It is a pattern, also without `*` and `?`. */
+  /** It is a pattern, even without `*` and `?`. */
   readonly isPattern?: boolean;
   readonly position: number;
 }
 
-/** A clause as it is written. Positions count UTF-16 units from 0; `end` is exclusive. */
+/** A clause as written. Positions count UTF-16 units from 0; `end` is exclusive. */
 export interface Lexeme {
   readonly position: number;
   readonly end: number;
@@ -25,7 +25,7 @@ export interface Lexeme {
 /** What is wrong, and where. */
 export interface Mistake {
   readonly position: number;
-  /** It is a mistake of this parameter, and not of the text. */
+  /** The mistake is in this parameter, not in the text. */
   readonly parameter?: string;
   readonly message: string;
 }
@@ -33,11 +33,11 @@ export interface Mistake {
 const SPACES = /\s*/y;
 /** A name before a colon or a comparison. */
 const FIELD = /(\p{L}[\p{L}\p{N}_-]*)(:|>=|<=|>|<|=)/uy;
-/** The same with spaces around a comparison, as far as the name is that of a field. */
+/** The same with spaces around a comparison, if the name is a field's. */
 const SPACED = /(\p{L}[\p{L}\p{N}_-]*)\s*(>=|<=|>|<|=)\s*/uy;
 const PLAIN = /[^\s,]+/y;
 
-/** The clauses of a text, or its first mistake. */
+/** A text's clauses, or its first mistake. */
 export function lexemesOf(text: string): readonly Lexeme[] | Mistake {
   const lexemes: Lexeme[] = [];
   for (let at = afterSpaces(text, 0); at < text.length;) {
@@ -53,7 +53,7 @@ function afterSpaces(text: string, at: number): number {
   return at + (matchAt(SPACES, text, at)?.[0].length ?? 0);
 }
 
-/** A sticky pattern at a place. */
+/** What a sticky pattern matches at a position. */
 function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
   pattern.lastIndex = at;
   return pattern.exec(text);
@@ -72,7 +72,7 @@ function lexemeAt(text: string, position: number): Lexeme | Mistake {
 function fieldAt(text: string, at: number): { readonly field: NonNullable<Lexeme['field']>; readonly end: number } | undefined {
   const spaced = matchAt(SPACED, text, at);
   const [whole = '', name = '', operator] = (isFieldName(spaced?.[1] ?? '') ? spaced : matchAt(FIELD, text, at)) ?? [];
-  // `year=2026` is a part of many keys
+  // `year=2026` occurs in many keys
   if (!isOperator(operator) || (operator === '=' && !isFieldName(name))) return undefined;
   return { field: { name, operator }, end: at + whole.length };
 }
@@ -99,11 +99,11 @@ function valueAt(text: string, position: number): (Value & { readonly end: numbe
   return { text: plain, quoted: false, position, end: position + plain.length };
 }
 
-/** What stands before the next quote: anything but quotes, and escapes. */
+/** A text in quotes, in which quotes are escaped. */
 const QUOTED = /"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"/y;
 const ESCAPE = /\\(["\\])/g;
 
-/** A text in quotes. A quote in it is `\"`, and a backslash before a quote or a backslash is `\\`. */
+/** Reads a text in quotes, in which `\"` is a quote and `\\` a backslash. */
 function quotedAt(text: string, position: number): (Value & { readonly end: number }) | Mistake {
   const [whole, content = ''] = matchAt(QUOTED, text, position) ?? [];
   if (whole === undefined) return { position, message: 'the quote is not closed' };

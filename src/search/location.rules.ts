@@ -9,7 +9,7 @@ export interface Location {
 
 const ADDRESS = /^(?:s3a?:\/\/|arn:aws[a-z0-9-]*:s3:|https?:\/\/)/i;
 
-/** Whether the text is meant as an address. */
+/** Whether the text looks like an address. */
 export function isAddress(text: string): boolean {
   return ADDRESS.test(text);
 }
@@ -34,7 +34,7 @@ function consoleLocation({ hostname, pathname, searchParams }: URL): Location | 
   return named(bucket, searchParams.get('prefix') ?? '');
 }
 
-/** No name in the DNS is longer; what a pattern does for one is bounded by it. */
+/** The longest name in DNS, which bounds the work of the pattern below. */
 const HOSTNAME_MAX = 253;
 
 /** https://BUCKET.s3.REGION.amazonaws.com/KEY, and https://s3.REGION.amazonaws.com/BUCKET/KEY. Signatures and versions in the query do not matter. */

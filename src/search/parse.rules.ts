@@ -21,46 +21,46 @@ import { isAddress, locationOf } from './location.rules.ts';
 import { containedText, isPattern, patternOf } from '../store/pattern.rules.ts';
 import { comparedTests } from './values.rules.ts';
 
-/** One clause as it was understood, with absolute values. */
+/** A clause as Tally understood it, with absolute values. */
 export interface Clause {
-  /** The field, or what a text is: words, contains or match; `object`: an address. */
+  /** The field, or the kind of a text: words, contains or match; `object`: an address. */
   readonly field: FieldName | 'words' | 'contains' | 'match' | 'object';
   readonly negated: boolean;
-  /** Of comparisons only. */
+  /** Only in comparisons. */
   readonly operator?: Exclude<Operator, ':'>;
-  /** One of them must fit. Sizes are in bytes and times in UTC. */
+  /** One of them must match. Sizes are in bytes, times in UTC. */
   readonly values: readonly string[];
   /** What was written, and where: UTF-16 units from 0. */
   readonly text: string;
   readonly position: number;
 }
 
-/** A query that was understood. */
+/** A query that Tally understood. */
 export interface ParsedQuery {
   readonly conditions: readonly Condition[];
   readonly clauses: readonly Clause[];
   /** It asks for deleted objects. */
   readonly deleted: boolean;
-  /** An age in it depends on the moment of the query. */
+  /** It contains an age, which depends on the moment of the query. */
   readonly relative: boolean;
 }
 
 interface ParseOptions {
-  /** The moment from which ages are counted. */
+  /** The moment to which ages are relative. */
   readonly nowMs: number;
-  /** The zone of dates without one: a name that isTimeZone accepts. */
+  /** The time zone of dates that state none: a name that isTimeZone accepts. */
   readonly timeZone: string;
-  /** Clauses that stand beside the text. */
+  /** Clauses besides those of the text. */
   readonly parameters?: readonly Parameter[];
 }
 
-/** A parameter as the clause that it means. */
+/** A parameter as the clause that it stands for. */
 export interface Parameter extends Pick<Lexeme, 'field'> {
   readonly parameter: string;
   readonly value: Omit<Value, 'position'>;
 }
 
-/** More clauses or values are refused: each becomes a clause of a request, and OpenSearch takes 1,024. */
+/** The most clauses or values: each becomes a clause of a request, and OpenSearch accepts 1,024. */
 const CLAUSES_MAX = 32;
 const VALUES_MAX = 64;
 
@@ -68,13 +68,13 @@ const VALUES_MAX = 64;
 interface Part {
   readonly conditions: readonly Condition[];
   readonly clause: Clause;
-  /** It is that of a parameter, and not of the text. */
+  /** It comes from this parameter, not from the text. */
   readonly parameter?: string;
   readonly deleted?: boolean;
   readonly relative?: boolean;
 }
 
-/** Parses the text of the box, and the parameters beside it. Returns the first mistake otherwise. */
+/** Parses the box's text and the parameters beside it, or returns the first mistake. */
 export function parseQuery(text: string, { parameters = [], ...options }: ParseOptions): ParsedQuery | Mistake {
   const address = isAddress(text.trim()) ? addressPart(text) : undefined;
   if (address !== undefined && 'message' in address) return address;
@@ -116,9 +116,9 @@ function queryOf(parts: readonly Part[]): ParsedQuery | Mistake {
 
 interface Context extends ParseOptions {
   readonly source: string;
-  /** Some clause asks for a prefix, so that patterns may be short. */
+  /** Some clause gives a prefix, so patterns may be short. */
   readonly hasPrefix: boolean;
-  /** The last clause of words, whose last word may be the beginning of one. */
+  /** The last clause of words, whose last word may be incomplete. */
   readonly lastWords: Lexeme | undefined;
 }
 
@@ -154,7 +154,7 @@ function excessOf(lexemes: readonly Lexeme[]): Mistake | undefined {
   return value && { position: value.position, message: `a query has at most ${VALUES_MAX} values` };
 }
 
-/** A word behind a key is the rest of one with a space, and a unit behind a size or an age belongs to it. */
+/** A word after a key is probably the rest of a key with a space, and a unit after a size or an age belongs to it. */
 function splitValueOf(lexemes: readonly Lexeme[]): Mistake | undefined {
   const mistakes = lexemes.map(({ field, negated, values: [value] }, at) => {
     const word = wordOf(lexemes[at + 1]);
@@ -288,7 +288,7 @@ function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part |
   };
 }
 
-/** `key>=TEXT`: a list that begins at a key. */
+/** `key>=TEXT`: the list begins at this key. */
 function fromPart(lexeme: Lexeme, context: Context): Part | Mistake {
   const { position, negated, values } = lexeme;
   const [value, second] = values;
@@ -299,7 +299,7 @@ function fromPart(lexeme: Lexeme, context: Context): Part | Mistake {
   };
 }
 
-/** `is:deleted`, which is the only state: all other searches are for live objects. */
+/** `is:deleted`, the only state: all other searches are for live objects. */
 function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part | Mistake {
   const { position, negated, values } = lexeme;
   if (operator !== ':' || values.length !== 1 || values[0]?.text !== 'deleted') {
@@ -309,7 +309,7 @@ function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part |
   return { conditions: [], clause: clauseOf(lexeme, context, { field: 'is', values: ['deleted'] }), deleted: true };
 }
 
-/** What tombstones can be searched by: they have a key and no fields of an object. */
+/** The fields by which tombstones can be searched: they have a key, and no fields of an object. */
 const ofTombstones: ReadonlySet<Clause['field']> = new Set(['bucket', 'key', 'prefix', 'contains', 'match', 'is', 'deleted', 'object']);
 
 function mistakeWithDeleted(parts: readonly Part[]): Mistake | undefined {

@@ -45,7 +45,7 @@ interface SearchDependencies extends WithPorts<'state' | 'clock'> {
   readonly compareIntervalMs: number;
 }
 
-/** More results are not counted: a number above it changes nothing for its reader, and counting all takes as long as reading them. */
+/** Results are counted up to this number. A higher one would change nothing for its reader, and counting takes as long as reading. */
 const TOTAL_MAX = 10_000;
 const NOTHING = { value: 0, exact: true } as const;
 
@@ -57,7 +57,7 @@ export function createSearch(dependencies: SearchDependencies): Search {
   return async function search(request, readable, signal) {
     const order = orderOf(request);
     const place = request.cursor === undefined ? undefined : placeOfCursor(request.cursor, order);
-    // ages are counted from the first page on
+    // ages are relative to the moment of the first page
     const nowMs = place?.nowMs ?? clock.nowMs();
     const understood = await understand(state, request, { nowMs, readable }, signal);
     checkOrder(order, understood.filter);
@@ -74,7 +74,7 @@ export function createSearch(dependencies: SearchDependencies): Search {
     return { ...page, ...beside };
   };
 
-  /** What the answer has besides its items. */
+  /** What the answer contains besides its items. */
   async function besidesOf(
     request: SearchRequest,
     { filter, understood, foundIn }: NarrowedFilter,
@@ -93,12 +93,12 @@ export function createSearch(dependencies: SearchDependencies): Search {
   }
 }
 
-/** The filter within what the caller may read; null: nothing of it may be. */
+/** The filter narrowed to what the caller may read; null: nothing. */
 type NarrowedFilter = Omit<UnderstoodFilter, 'filter'> & { readonly filter: ObjectFilter | null };
 
 /**
- * Understands the filter of a request, checks that its buckets are connected and enriched with what
- * it asks for, and narrows it to what the caller may read.
+ * Understands a request's filter, checks that its buckets are connected and have the enrichment that it needs, and narrows it to what
+ * the caller may read.
  */
 export async function understand(
   state: StateStore,
@@ -142,21 +142,21 @@ async function checkEnriched(
   );
 }
 
-/** What the buckets of a search must be enriched with. */
+/** The enrichment that a search needs its buckets to have. */
 function enrichmentOf({ where = [] }: ObjectFilter): EnrichMode {
   const kinds = new Set(where.flatMap(({ anyOf }) => anyOf.map(({ kind }) => kind)));
   if (kinds.has('tag')) return 'tags';
   return kinds.has('meta') || kinds.has('type') ? 'head' : 'none';
 }
 
-/** The filter within what may be read; null: nothing of it may be. */
+/** The filter narrowed to what may be read; null: nothing. */
 function narrowed(filter: ObjectFilter, readable: Readable): ObjectFilter | null {
   if (readable === 'everything') return filter;
   const { bucket, prefix = '' } = filter;
   const within = overlapping(readable, filter);
   const [part] = within;
   if (part === undefined) return null;
-  // the filter asks for a part of one that may be read whole
+  // the filter's part may be read whole
   return part.bucket === bucket && part.prefix === prefix ? filter : { ...filter, within };
 }
 
@@ -175,7 +175,7 @@ function sorted(order: SearchOrder, position: readonly string[] | undefined): Pi
   return { ...(!isDefault && { sort: order }), ...(position !== undefined && { after: afterOf(position) }) };
 }
 
-/** The place of these parts, which are those of a checked cursor or of a document. */
+/** The place that these parts describe, which come from a checked cursor or a document. */
 function afterOf(parts: readonly string[]): NonNullable<ObjectQuery['after']> {
   const [, , value = '', bucket = '', key = ''] = parts;
   return { bucket, key, ...(value !== '' && { value: Number(value) }) };
@@ -191,24 +191,22 @@ function placeOfDocument(
   return { bucket, key, value: typeof value === 'string' ? Date.parse(value) : (value ?? -1) };
 }
 
-/** How far the index of a bucket can be relied on now: shown above the results of a search. */
-
 type AsOf = z.output<typeof asOf>;
 
-/** More buckets are not described: that is what fits above a result. */
+/** As many buckets as fit above the results. */
 const BUCKETS_MAX = 8;
 const PREFIXES_MAX = 3;
 
-/** Waits are noted once a minute. An older note says nothing about now: since then no event has come from the queue. */
+/** Waits are noted once a minute. An older note says nothing about now, because no event has come since. */
 const NOTE_AGE_MAX_MS = 180_000;
 
-/** How far events are behind, by the queue in which they waited longest; undefined: not noticeably. */
+/** How far events are behind, by their slowest queue; undefined: not noticeably. */
 function behindMs({ eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>, nowMs: number): number | undefined {
   const waits = eventQueues.flatMap(({ atMs, waitedMs }) => (waitedMs !== undefined && nowMs - atMs <= NOTE_AGE_MAX_MS ? waitedMs : []));
   return waits.length === 0 ? undefined : Math.round(Math.max(...waits));
 }
 
-/** Creates the function for the buckets that a search names. */
+/** Creates the function that says how far the indexes of a search's buckets can be relied on now. */
 export function createAsOf({ state, clock, processes, compareIntervalMs }: Omit<SearchDependencies, 'objects'>) {
   async function asOfBucket(bucket: string, readable: Readable, signal: AbortSignal | undefined): Promise<AsOf> {
     const nowMs = clock.nowMs();
@@ -226,7 +224,7 @@ export function createAsOf({ state, clock, processes, compareIntervalMs }: Omit<
     return {
       bucket,
       status,
-      // they are about keys of the whole bucket
+      // these times concern keys of the whole bucket
       ...(readsAll(readable, { bucket, prefix: '' }) && times),
       gaps: gaps.length,
       gap_prefixes: [...new Set(gaps.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
@@ -235,29 +233,27 @@ export function createAsOf({ state, clock, processes, compareIntervalMs }: Omit<
 
   return async function asOfBuckets(buckets: readonly string[], readable: Readable, signal?: AbortSignal): Promise<readonly AsOf[]> {
     const all = await Promise.all(buckets.map((bucket) => asOfBucket(bucket, readable, signal)));
-    // what may differ is never among those that are left out
+    // the worst come first, so that they are never left out
     const rank = ({ status }: AsOf): number => bucketSeverities.indexOf(status.severity);
     return all.toSorted((a, b) => rank(a) - rank(b)).slice(0, BUCKETS_MAX);
   };
 }
 
-/** What a request asks of documents: its parameters and its query as one filter. */
-
-/** The parameters of a request that narrow its search, as they are checked. */
+/** A request's checked parameters that narrow its search. */
 export type FilterRequest = { readonly [Name in keyof typeof filterFields]?: z.output<(typeof filterFields)[Name]> };
 
 interface UnderstoodFilter {
   readonly filter: ObjectFilter;
-  /** The buckets that it names; each must be connected. */
+  /** The buckets that the request names, each of which must be connected. */
   readonly buckets: readonly string[];
-  /** Those whose documents it finds; empty: those of any bucket. */
+  /** The buckets in which it searches; empty: all. */
   readonly foundIn: readonly string[];
-  /** Ages in it are counted from the moment of the query. */
+  /** It contains ages, which are relative to the moment of the query. */
   readonly relative: boolean;
   readonly understood: readonly z.output<typeof clause>[] | undefined;
 }
 
-/** Understands a request. Throws `request.invalid` for the first mistake; of `query` with its `position`. */
+/** Makes one filter of a request's parameters and query. Throws `request.invalid` for the first mistake, with its `position` in `query`. */
 export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilter {
   const { query, q, tz: timeZone = 'UTC' } = request;
   if (!isTimeZone(timeZone)) throw new RequestError('request.invalid', 'tz: must be a time zone such as Europe/Berlin, UTC or +02:00');
@@ -302,7 +298,7 @@ function twin(parameter: Twin['parameter'], name: FieldName, operator: Operator 
   return { parameter, field: { name, operator }, how };
 }
 
-/** The clause that each parameter means. `*` and `?` are characters of keys, so a key and a prefix are texts. */
+/** The clause that each parameter stands for. Keys may contain `*` and `?`, so a key and a prefix are literal. */
 const twins: readonly Twin[] = [
   twin('bucket', 'bucket'),
   twin('key', 'key', ':', asInQuotes),
@@ -331,7 +327,7 @@ function parametersOf(request: FilterRequest): readonly Parameter[] {
   return request.deleted === 'true' ? [...given, isDeleted] : given;
 }
 
-/** The words of `q`. Throws `request.invalid` for what only `query` can mean, so that it is never taken for words. */
+/** The words of `q`. Throws `request.invalid` for syntax that only `query` understands, rather than taking it for words. */
 function wordsIn(q = ''): QueryWords {
   if (q.trim() === '') return [];
   const lexemes = lexemesOf(q);
@@ -349,7 +345,7 @@ function wordsIn(q = ''): QueryWords {
   return words;
 }
 
-/** Refuses a search that a store would refuse. `parts`: how many parts of buckets it is narrowed to. */
+/** Refuses a search that a store would refuse. `parts`: the number of bucket parts that it is narrowed to. */
 function checkWeight(filter: Pick<ObjectFilter, 'where' | 'words'>, parts = 0): void {
   const weight = weightOf(filter.where ?? []) + weightOfWords(filter.words ?? []) + CLAUSES_OF_PART * parts;
   if (weight <= WEIGHT_MAX) return;
@@ -359,7 +355,7 @@ function checkWeight(filter: Pick<ObjectFilter, 'where' | 'words'>, parts = 0): 
   );
 }
 
-/** Moves what an index can be read by out of the conditions: one bucket, key and prefix, and all words that must occur. */
+/** Moves what the stores look up directly out of the conditions: one bucket, key and prefix, and all words that must occur. */
 function placed(
   conditions: readonly Condition[],
   { words, deleted }: { readonly words: QueryWords; readonly deleted: boolean },
@@ -377,7 +373,7 @@ function placed(
   return { ...places, ...others, ...(deleted && { deleted }) };
 }
 
-/** The test of a condition that has one, which must succeed. */
+/** The test that a condition requires, if it has only one. */
 function onlyTest({ anyOf: [first, ...others], negated }: Condition): Test | undefined {
   return negated || others.length > 0 ? undefined : first;
 }
@@ -415,8 +411,8 @@ export async function getUsage(
 }
 
 /**
- * The folder whose next folders are summed. The last part of a prefix that does not end in a slash is the beginning of names within its
- * folder, which is a condition like others.
+ * The folder whose subfolders are summed. If a prefix doesn't end in a slash, its last part is the beginning of names within that folder,
+ * which is a condition like others.
  */
 function placeOf({ bucket, prefix = '', where = [] }: ObjectFilter): Pick<ObjectFilter, 'prefix' | 'where'> {
   if (bucket === undefined) throw new RequestError('request.invalid', 'by: folders need a bucket: name one');

@@ -2,9 +2,9 @@
 
 /** ISO 8601 has offsets of up to 18 hours. */
 const OFFSET = /^([+-])(0\d|1[0-8]):([0-5]\d)$/;
-/** The names that were used lately: a formatter takes some 100 µs to create. */
+/** Recently used formatters, which take about 100 µs to create. */
 const formats = new Map<string, Intl.DateTimeFormat>();
-/** More than the zones that the callers of one process are in. The memory is cleared when it is reached. */
+/** More zones than one process's callers are in. The map is cleared when it is full. */
 const FORMATS_MAX = 64;
 /** No name is longer. */
 const NAME_LENGTH_MAX = 64;

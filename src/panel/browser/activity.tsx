@@ -1,4 +1,4 @@
-/** What Tally does about the buckets: jobs that run, gaps with what happens next and when, and jobs that have ended. */
+/** What Tally is doing for the buckets: running jobs, gaps with their next step, and finished jobs. */
 import { Gaps, Jobs, useDay } from './at-work.tsx';
 import { hasEnded } from './day.ts';
 import { Field } from './form.tsx';

@@ -1,4 +1,4 @@
-/** Calls of the API, typed by its contract. They are addressed relatively, so that they pass through any prefix of a proxy. */
+/** API calls, typed by the contract. Their addresses are relative, so that they work behind any path prefix of a proxy. */
 import type { contract } from '../../registry/contract/contract.ts';
 import type { AnswerOf, AnyRequest, RequestOf } from '../../registry/contract/row.ts';
 import { observed } from './observed.ts';
@@ -9,11 +9,11 @@ export type AnswerTo<K extends Key> = AnswerOf<(typeof contract)[K]>;
 /** An operation of the control plane ends within 30 s. */
 const ANSWER_MAX_MS = 40_000;
 
-/** Whether the registry could not be reached when it was last asked. */
+/** Whether the last request could not reach the registry. */
 export const isAway = observed(false);
-/** Counts how often the registry answered again after it could not be reached: what is shown is read again then. */
+/** Counts the times that the registry became reachable again. Each time, everything shown is read again. */
 export const returned = observed(0);
-/** Whether the last answer about it shows that the person has no session. */
+/** Whether the last answer showed that the person has no session. */
 export const sessionEnded = observed(false);
 
 interface ProblemMore {
@@ -23,7 +23,7 @@ interface ProblemMore {
   readonly jobId?: string | undefined;
 }
 
-/** An answer that is an error, in the words of the registry. */
+/** An error answer, in the registry's words. */
 export class Problem extends Error {
   readonly code: string;
   readonly more: ProblemMore;
@@ -60,7 +60,7 @@ async function send(key: Key, request: AnyRequest, signal?: AbortSignal): Promis
   }
 }
 
-/** A change needs a header that forms of other sites cannot send. */
+/** Changes need a header that other sites' forms cannot send. */
 function messageOf(key: Key, { body }: AnyRequest): RequestInit {
   const method = key.split(' ')[0] ?? 'GET';
   const csrf = method === 'GET' ? {} : { 'x-tally-csrf': '1' };
@@ -68,7 +68,7 @@ function messageOf(key: Key, { body }: AnyRequest): RequestInit {
   return { method, headers: { ...csrf, 'content-type': 'application/json' }, body: JSON.stringify(body) };
 }
 
-/** The address of an operation. Only the path of the contract is in the path: the registry is where this page is, one level up. */
+/** An operation's address, relative to this page: the registry is one level up. */
 export function addressOf(key: Key, { params, query }: AnyRequest): URL {
   const template = key.slice(key.indexOf('/') + 1);
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(textIn(params, name) ?? ''));
@@ -79,13 +79,13 @@ export function addressOf(key: Key, { params, query }: AnyRequest): URL {
   return address;
 }
 
-/** The text that a document has by this name. */
+/** The document's text field of this name. */
 function textIn(document: unknown, name: string): string | undefined {
   const found = Object.entries(document ?? {}).find(([each]) => each === name);
   return typeof found?.[1] === 'string' ? found[1] : undefined;
 }
 
-/** The body of an answer. Throws a Problem for an error, whose body is of another type: readiness is an answer with the status 503 too. */
+/** The answer's body. Throws a Problem if its type is that of an error. The status doesn't tell: readiness answers 503 too. */
 async function answerOf(response: Response) {
   if (response.status === 204) return undefined;
   if (response.headers.get('content-type')?.startsWith('application/json') === true) return response.json();

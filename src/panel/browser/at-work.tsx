@@ -1,4 +1,4 @@
-/** What goes on with buckets and what Tally does about it: the strip of a day, the day as a line, jobs and gaps. */
+/** What is happening to buckets and what Tally does about it: day strips, timelines, jobs and gaps. */
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Gap } from '../../registry/contract/gaps.ts';
 import type { Job } from '../../registry/contract/job.ts';
@@ -23,10 +23,10 @@ import { PAGE_MAX, useLoaded, type Loaded } from './load.ts';
 import { type Column, Link, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 
-/** Those that have not ended come first; more that have ended are on the page of their bucket. */
+/** Unfinished jobs come first. More finished ones are on their bucket's page. */
 const JOBS_MAX = 100;
 
-/** The day of a bucket, or of all of them. */
+/** The day of one bucket, or of all. */
 export function useDay(bucket?: string): Loaded<Day> {
   const of = { ...(bucket !== undefined && { bucket }), limit: PAGE_MAX };
   async function read(signal: AbortSignal): Promise<Day> {
@@ -41,7 +41,7 @@ export function useDay(bucket?: string): Loaded<Day> {
   return useLoaded(`day of ${bucket ?? 'all'}`, read, { everyMs: EVERY_MS, isWanted: may('GET /v1/gaps') });
 }
 
-/** A value that is shown once the day is known too: what comes late must not move what is read already. */
+/** Holds a value back until the day is known too, so that nothing already on the page moves. */
 export function after<Value>({ value, problem }: Loaded<Day>, loaded: Loaded<Value>): Loaded<Value> {
   const isDue = may('GET /v1/gaps') && value === undefined && problem === undefined;
   return isDue ? { ...loaded, value: undefined } : loaded;
@@ -55,10 +55,10 @@ const lookTexts: Readonly<Record<Look, string>> = {
   differs: 'differs',
 };
 
-/** The part of a day that is seen at least. */
+/** The smallest visible part of a day. */
 const SEEN = 0.006;
 
-/** The last 24 hours of a bucket as a strip. */
+/** A bucket's last 24 hours as a strip. */
 export function Strip({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day | undefined }) {
   if (day === undefined) return null;
   const spans = spansOf(bucket, dayOf(day, bucket.bucket), Date.now());
@@ -68,14 +68,14 @@ export function Strip({ bucket, day }: { readonly bucket: ShownBucket; readonly 
     <svg class="strip" viewBox="0 0 1 1" preserveAspectRatio="none" role="img" aria-label={text}>
       <title>{text}</title>
       {spans.map(({ look, from, to }, index) => (
-        // what took, or has lasted for, some seconds is seen too
+        // something that lasted only seconds is visible too
         <rect key={index} class={look} x={Math.min(from, 1 - SEEN)} y="0" width={Math.max(to - from, SEEN)} height="1" />
       ))}
     </svg>
   );
 }
 
-/** What the colours of a strip are. */
+/** What the colours of a strip mean. */
 function StripLegend() {
   return (
     <ul class="legend">
@@ -95,7 +95,7 @@ interface BucketsProps {
   readonly more?: readonly Column<ShownBucket>[];
 }
 
-/** Buckets, the worst first, each with its status and its day. */
+/** Buckets, worst first, each with its status and its day. */
 export function BucketTable({ of, day, more = [] }: BucketsProps) {
   const columns: readonly Column<ShownBucket>[] = [
     bucketColumn,
@@ -111,7 +111,7 @@ export function BucketTable({ of, day, more = [] }: BucketsProps) {
   );
 }
 
-/** The jobs of a bucket that have not ended, and its day as a line: what was found, what Tally did about it, and how it ended. */
+/** A bucket's unfinished jobs, and its timeline: what was found, what Tally did about it, and how it ended. */
 export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
   const steps = storyOf(bucket, day, Date.now());
   return (
@@ -145,7 +145,7 @@ export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonl
   );
 }
 
-/** How far a job is. */
+/** A job's progress. */
 export function JobBar({ job }: { readonly job: Job }) {
   const left = leftText(job, Date.now());
   const { state } = job;
@@ -174,7 +174,7 @@ const jobColumns: readonly Column<Job>[] = [
   ['When', ({ created_at: created, finished_at: at = created }) => <Time at={at} />],
 ];
 
-/** The page of the job has the whole reason, which may quote a long key. */
+/** The job's page has the whole reason, which may quote a long key. */
 const REASON_LENGTH_MAX = 160;
 
 /** What a job found and did, or why it failed. */
@@ -190,7 +190,7 @@ function End({ of: job }: { readonly of: Job }) {
 interface JobsProps {
   readonly label: string;
   readonly jobs: readonly Job[];
-  /** What is shown in place of no job; absent: nothing. */
+  /** What to show if there is no job; absent: nothing. */
   readonly empty?: string;
 }
 
@@ -200,7 +200,7 @@ export function Jobs({ label, jobs, empty = '' }: JobsProps) {
 
 interface GapsProps {
   readonly gaps: readonly Gap[];
-  /** Those that have not ended. */
+  /** The unfinished ones. */
   readonly jobs: readonly Job[];
   readonly empty: string;
 }
@@ -218,11 +218,11 @@ export function Gaps({ gaps, jobs, empty }: GapsProps) {
 
 interface NextProps {
   readonly of: Gap;
-  /** The job of its bucket: while it runs, no other begins. */
+  /** Its bucket's running job, beside which no other begins. */
   readonly running: Job | undefined;
 }
 
-/** What happens to a gap next, and when; and what a person can do about it. */
+/** What happens to a gap next and when, and what a person can do about it. */
 function Next({ of: gap, running }: NextProps) {
   const job = gap.job_id ?? running?.id;
   if (job === undefined) {
@@ -243,7 +243,7 @@ function Next({ of: gap, running }: NextProps) {
   );
 }
 
-/** Where its connection comes first, a re-index would meet the same. */
+/** If the connection must be repaired first, a re-index would meet the same fault. */
 function GapAct({ of: { bucket, prefix, due_at: due, held } }: Pick<NextProps, 'of'>) {
   const { act } = useBuckets().value?.items.find((each) => each.bucket === bucket)?.status ?? {};
   if (act !== undefined && act.kind !== 'jobs' && act.kind !== 'reindex') return <StatusAct bucket={bucket} act={act} />;

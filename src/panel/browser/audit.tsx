@@ -11,7 +11,7 @@ import { go, hrefOf, type Choices } from './place.ts';
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
 type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
 
-/** What the person was about to do: whether it was done says the outcome. */
+/** What the person was about to do; the outcome says whether it was done. */
 const acts: Readonly<Record<AuditEvent, string>> = {
   Login: 'log in',
   LoginFailed: 'log in, which was refused',
@@ -81,7 +81,7 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
   );
 }
 
-/** One record of each act: of the two that it has, the later one, which comes first. */
+/** One record for each act: the later of its two, which comes first. */
 export function endsOf(records: readonly Entry[]): readonly Entry[] {
   const ended = new Set<string>();
   return records.filter(({ outcome, request_id: request, eventname }) => {
@@ -92,7 +92,7 @@ export function endsOf(records: readonly Entry[]): readonly Entry[] {
   });
 }
 
-/** What the act was done to, of those parameters that say so. */
+/** What the act was done to, according to its parameters. */
 function subjectOf({ parameters = {} }: Entry): string {
   const named = ['bucket', 'name', 'email', 'who', 'id'].map((each) => parameters[each]);
   return named.find((each) => typeof each === 'string') ?? '';
@@ -107,7 +107,7 @@ const columns: readonly Column<Entry>[] = [
   ['Details', (record) => <Fold summary="Details">{() => <Lines>{JSON.stringify(record, null, 2)}</Lines>}</Fold>],
 ];
 
-/** An act without an end is one that runs, or whose process was killed. */
+/** An act without an end is still running, or its process was killed. */
 function Outcome({ of: { outcome, reason = '' } }: { readonly of: Entry }) {
   if (outcome === 'done') return <>done</>;
   return (

@@ -1,4 +1,4 @@
-/** Buckets with their status, and what a person does about it: a button, or a link to the page that has one. */
+/** Buckets with their status and what a person can do about it: a button, or a link to the page that has one. */
 import type { ComponentChildren } from 'preact';
 import type { Bucket, ShownBucket } from '../../registry/contract/bucket.ts';
 import { call, type AnswerTo } from './api.ts';
@@ -12,20 +12,20 @@ import { may } from './session.ts';
 type Of = Pick<Bucket, 'bucket' | 'status'>;
 type Act = NonNullable<Bucket['status']['act']>;
 
-/** The day is read as often, so that what is beside each other is of one moment. A person who watches a job has its page, which is read more often. */
+/** The day is read just as often, so that neighbouring values show the same moment. A job's own page is read more often. */
 export const EVERY_MS = 10_000;
 
-/** All buckets, which many parts of a page show: they are read once for all of them. Of a larger installation the first ones by name are known. */
+/** All buckets, read once for all the parts of a page that show them. In a large installation, only the first by name. */
 export function useBuckets(): Loaded<AnswerTo<'GET /v1/buckets'>> {
   return useAnswer('GET /v1/buckets', { query: { limit: PAGE_MAX } }, { everyMs: EVERY_MS, freshMs: 1_000 });
 }
 
-/** One bucket, read again and again. */
+/** One bucket, read repeatedly. */
 export function useBucket(bucket: string): Loaded<ShownBucket> {
   return useAnswer('GET /v1/buckets/{bucket}', { params: { bucket } }, { everyMs: EVERY_MS, freshMs: 1_000 });
 }
 
-/** The column of a table whose rows lead to their bucket. */
+/** A table's bucket column, whose cells link to the bucket's page. */
 export const bucketColumn: Column<{ readonly bucket: string }> = [
   'Bucket',
   ({ bucket }) => (
@@ -39,25 +39,25 @@ export const bucketColumn: Column<{ readonly bucket: string }> = [
 const LOOKS = { ok: 'good', warning: 'notable', bad: 'bad' } as const;
 export type StatusLook = (typeof LOOKS)[keyof typeof LOOKS];
 
-/** The look of a bucket's status: `good` is compared and equal, and nothing else. */
+/** How a bucket's status looks. Only a bucket that was compared and found equal is `good`. */
 export function lookOf({ status: { severity } }: Pick<Bucket, 'status'>): StatusLook {
   return LOOKS[severity];
 }
 
-/** The worst first. */
+/** Worst first. */
 export function byUrgency({ status: a, bucket }: ShownBucket, { status: b, bucket: other }: ShownBucket): number {
   return facts.bucketStates.indexOf(a.state) - facts.bucketStates.indexOf(b.state) || (bucket < other ? -1 : 1);
 }
 
 interface ToldProps {
-  /** It is read to those who do not see the colour. */
+  /** Screen readers say it in place of the colour. */
   readonly look: StatusLook;
   readonly text: string;
-  /** What is done about it. */
+  /** What can be done about it. */
   readonly children?: ComponentChildren;
 }
 
-/** What happened, and beside it what is done about it. */
+/** What happened, and beside it what can be done about it. */
 export function Told({ look, text, children }: ToldProps) {
   return (
     <span class="status">
@@ -70,7 +70,7 @@ export function Told({ look, text, children }: ToldProps) {
   );
 }
 
-/** How far the index of a bucket can be relied on, why not further, and what is done about it. */
+/** How far a bucket's index can be relied on, why no further, and what can be done about it. */
 export function Status({ of: { bucket, status }, offersReindex = false }: { readonly of: Of; readonly offersReindex?: boolean }) {
   const { sentence, act } = status;
   return (
@@ -84,7 +84,7 @@ export function Status({ of: { bucket, status }, offersReindex = false }: { read
   );
 }
 
-/** What is done where the bucket's connection is checked and made. */
+/** Leads to where the bucket's connection is checked and made. */
 const CONNECTION_ACTS = {
   doctor: 'Check its connection',
   plan: 'Make its parts in AWS',
@@ -92,7 +92,7 @@ const CONNECTION_ACTS = {
   remove: 'Disconnect it',
 } as const;
 
-/** Nothing, where there is nothing to do, or not for this person. */
+/** Shows nothing if there is nothing to do, or if this person may not do it. */
 export function StatusAct({ bucket, act }: { readonly bucket: string; readonly act: Pick<Act, 'kind' | 'job_id'> | undefined }) {
   if (act === undefined || !may('GET /v1/buckets/{bucket}/doctor')) return null;
   const { kind, job_id: id } = act;
@@ -113,21 +113,21 @@ export function StatusAct({ bucket, act }: { readonly bucket: string; readonly a
 
 interface ReindexProps {
   readonly bucket: string;
-  /** Only keys that begin with this, to begin with. */
+  /** The prefix that the form suggests. */
   readonly prefix?: string | undefined;
   readonly look?: string;
   readonly children: string;
 }
 
-/** The button beside a text that says a re-index finds it. */
+/** The button beside a text that recommends a re-index. */
 export function ReindexButton({ bucket, prefix = '', look = 'outline small', children }: ReindexProps) {
   async function start({ prefix: begins = '', report, repair, fill }: Choices): Promise<void> {
     const here = place.read();
     const mode = report === undefined ? ('apply' as const) : ('report' as const);
-    // a box that is disabled is not entered, also if the source has changed since it was checked
+    // a disabled box counts as unchecked, even if it was checked before the source changed
     const body = { prefix: begins, mode, repair: repair !== undefined, fill: fill !== undefined };
     const { id } = await call('POST /v1/buckets/{bucket}/reindex', { params: { bucket }, body });
-    // the person may have left meanwhile
+    // the person may have left in the meantime
     if (place.read() === here) go(hrefOf('job', { id }));
     else announce(`The re-index of ${bucket} has begun.`);
   }
@@ -147,7 +147,7 @@ export function ReindexButton({ bucket, prefix = '', look = 'outline small', chi
   );
 }
 
-/** It is made at each opening, so that it is never checked from before, and cannot be checked where it would clash with another source. */
+/** Made anew at each opening, so that an old check mark never stays, and disabled where a repair would clash with another source. */
 function RepairCheck({ bucket }: Pick<ReindexProps, 'bucket'>) {
   const { source = 'another source' } = useBucket(bucket).value ?? {};
   const isPossible = source === 'notification';

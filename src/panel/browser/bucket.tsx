@@ -1,4 +1,4 @@
-/** One bucket: how it stands and what it went through today, what it uses, what changed, and how it is connected. */
+/** One bucket: its status and its day, its usage, its changes, and its connection. */
 import { useEffect } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Diagnosis } from '../../registry/contract/connections.ts';
@@ -70,7 +70,7 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
   );
 }
 
-/** Whether all of the bucket is shown, as to administrators. */
+/** Whether the person sees the whole bucket, as administrators do. */
 function isWhole(bucket: ShownBucket): bucket is Bucket {
   return bucket.source !== undefined;
 }
@@ -81,15 +81,15 @@ interface ConnectionProps {
   readonly onChanged: () => void;
 }
 
-/** How the events of the bucket arrive: what the doctor finds now, what can be changed, and what is known. It only reads AWS. */
+/** How the bucket's events arrive: what the doctor finds now, what can be changed, and what is known. It only reads AWS. */
 function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
   const name = bucket.bucket;
   const doctor = useAnswer('GET /v1/buckets/{bucket}/doctor', { params: { bucket: name } });
   const { value, problem, atMs } = doctor;
-  // what the check found is stored, and the sentence and the plan follow from it
+  // the check's result is stored, and the status and the plan follow from it
   useEffect(onChanged, [atMs]);
   if (value === undefined && problem === undefined) return <Busy>Reading AWS…</Busy>;
-  // it needs nothing, and has nothing to change
+  // it needs nothing, and nothing about it can be changed
   const isEmbedded = problem?.code === EMBEDDED;
   function changed(): void {
     doctor.reload();
@@ -132,7 +132,7 @@ function Doctor({ of }: { readonly of: Loaded<Diagnosis> }) {
   );
 }
 
-/** Makes the notification again that was taken away. */
+/** Makes a paused notification again. */
 function Resume({ bucket, onDone }: { readonly bucket: string; readonly onDone: () => void }) {
   const { follow, waiting } = useApply();
   async function resume(): Promise<void> {
@@ -148,7 +148,7 @@ function Resume({ bucket, onDone }: { readonly bucket: string; readonly onDone: 
   );
 }
 
-/** What the form below does not have. */
+/** What the form below doesn't show. */
 function factsOf(bucket: Bucket): readonly Detail[] {
   return [
     ['Region', bucket.region],

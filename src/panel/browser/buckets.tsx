@@ -1,4 +1,4 @@
-/** All buckets, the worst first. */
+/** All buckets, worst first. */
 import { useState } from 'preact/hooks';
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import { countText } from '../../base/texts.ts';
@@ -9,9 +9,9 @@ import { PAGE_MAX, useAnswer } from './load.ts';
 import { type Column, Shown, Size, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 
-/** A filter box helps with more than are seen at once. */
+/** More buckets than fit on a screen get a filter box. */
 const FEW = 10;
-/** The sums of all buckets are computed at each request. */
+/** The sums of all buckets are computed anew for each request. */
 const SUMS_FRESH_MS = 60_000;
 
 export function BucketsPage() {
@@ -56,7 +56,7 @@ function Connected({ items }: { readonly items: readonly ShownBucket[] }) {
   const sums = useAnswer('GET /v1/usage', request, { freshMs: SUMS_FRESH_MS, isWanted: may('GET /v1/usage') });
   const sumOf = new Map(sums.value?.by[0]?.groups.map((group) => [group.name, group]));
   const rows = items.filter(({ bucket }) => bucket.includes(part.trim().toLowerCase()));
-  // a bucket without objects has no group
+  // a bucket without objects is in no group
   const more: readonly Column<ShownBucket>[] = [
     ['Objects', ({ bucket }) => (sums.value === undefined ? '–' : countText(sumOf.get(bucket)?.objects ?? 0)), 'number'],
     ['Bytes', ({ bucket }) => <Size bytes={sums.value && (sumOf.get(bucket)?.bytes ?? 0)} />, 'number'],

@@ -1,9 +1,9 @@
-/** What was written to the index of a bucket lately, deletions included. Nothing moves while it is read. */
+/** The latest writes to a bucket's index, deletions included. The list doesn't move while someone reads it. */
 import type { AnswerTo } from './api.ts';
 import { useAnswer } from './load.ts';
 import { type Column, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
 
-/** Who needs more searches for them. */
+/** Anyone who needs more can search for them. */
 const SHOWN_MAX = 200;
 
 type Change = AnswerTo<'GET /v1/changes'>['items'][number];
@@ -24,7 +24,7 @@ const columns: readonly Column<Change>[] = [
   ['Size', ({ deleted, size }) => !deleted && <Size bytes={size} />, 'number'],
 ];
 
-/** A tab of the page of a bucket. */
+/** A tab of the bucket's page. */
 export function Changes({ bucket }: { readonly bucket: string }) {
   const loaded = useAnswer('GET /v1/changes', { query: { bucket, newest: 'true', limit: SHOWN_MAX } });
   return (

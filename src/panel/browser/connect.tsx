@@ -1,6 +1,6 @@
 /**
- * How a bucket is connected: what is chosen, the plan of what that takes in AWS, and the apply of exactly that plan. What was chosen
- * is in the address. A bucket that is not connected is added, and the settings of one that is are changed.
+ * Connecting a bucket: the person's choices, the plan of what they require in AWS, and the application of exactly that plan. The choices
+ * are in the address. The same form adds a bucket and changes the settings of a connected one.
  *
  *   chosen ──► plan ──► applying ──► its page
  *               └──without AWS──► its page, or its first re-index
@@ -35,11 +35,11 @@ const enrichTexts: Readonly<Record<Bucket['enrich'], string>> = {
 interface Chosen {
   readonly bucket: string;
   readonly source: Bucket['source'];
-  /** A topic that is not Tally's; empty: none. */
+  /** The ARN of a topic that isn't Tally's own; empty: none. */
   readonly topic: string;
   readonly enrich: Bucket['enrich'];
   readonly account: string;
-  /** Whether what the bucket holds already is indexed. */
+  /** Whether to index the objects that the bucket already holds. */
   readonly isIndexed: boolean;
 }
 
@@ -54,18 +54,18 @@ function chosenOf({ bucket = '', source, topic = '', enrich, account = '', index
   };
 }
 
-/** The settings of a bucket as they are stored. A topic that is Tally's is none. */
+/** A bucket's stored settings. Tally's own topic counts as none. */
 function storedOf({ bucket, source, topic_arn: topic = '', enrich }: Bucket): Chosen {
   return { bucket, source, topic: source === 'topic' || source === 'routed' ? topic : '', enrich, account: '', isIndexed: true };
 }
 
-/** The address of a plan, to which the browser scrolls: of a bucket that is added, or of changed settings. */
+/** The address of a plan, for a new bucket or for changed settings. The browser scrolls to the plan. */
 function hrefFor({ isIndexed, ...chosen }: Chosen, stored: Chosen | undefined): string {
   const rest = stored === undefined ? { index: isIndexed ? '' : 'no' } : { tab: 'connection' };
   return `${hrefOf(stored === undefined ? 'add' : 'bucket', { ...chosen, ...rest })}#plan`;
 }
 
-/** What the bucket is to have in AWS, as the operations take it. */
+/** What the bucket should have in AWS, in the form that the operations accept. */
 function requestOf({ source, topic, enrich, account }: Chosen) {
   return { source, enrich, ...(topic !== '' && { topic_arn: topic }), ...(account !== '' && { bucket_account: account }) };
 }
@@ -101,17 +101,17 @@ export function AddBucketPage({ choices }: { readonly choices: Choices }) {
 
 interface SettingsProps {
   readonly bucket: Bucket;
-  /** What is chosen in place of what is stored. */
+  /** The choices that differ from the stored settings. */
   readonly choices: Choices;
   readonly onSaved: () => void;
 }
 
-/** What changes, in the record and in AWS, is shown before it is done. */
+/** Shows every change, in the record and in AWS, before it is made. */
 export function SettingsSection({ bucket, choices, onSaved }: SettingsProps) {
   const stored = storedOf(bucket);
   const isChosen = 'source' in choices;
   const chosen = isChosen ? chosenOf(choices) : stored;
-  // what is missing or wrong is made by the plan, which is shown at once
+  // the plan repairs whatever is missing or wrong, so it is shown at once
   const isWrong = bucket.wiring?.state === 'broken' || bucket.wiring?.state === 'degraded';
   return (
     <section aria-labelledby="settings-heading">
@@ -124,7 +124,7 @@ export function SettingsSection({ bucket, choices, onSaved }: SettingsProps) {
 }
 
 interface PlanProps {
-  /** The settings of a bucket that is connected; absent: it is added. */
+  /** A connected bucket's settings; absent: the bucket is new. */
   readonly stored?: Chosen;
   readonly chosen: Chosen;
   readonly onSaved?: () => void;
@@ -136,7 +136,7 @@ interface ChoosingProps extends PlanProps {
   readonly children: ComponentChildren;
 }
 
-/** The form, whose button leads to the plan of what was entered, and below it that plan. */
+/** The form, whose button leads to the plan for what was entered. The plan appears below it. */
 function Choosing({ isPlanned, children, ...of }: ChoosingProps) {
   const { stored, chosen } = of;
   const href = hrefFor(chosen, stored);
@@ -182,10 +182,10 @@ function SettingsFields({ of: { source, topic, enrich } }: { readonly of: Chosen
   );
 }
 
-/** Of buckets that need no parts in AWS. */
+/** For buckets that need nothing in AWS. */
 export const EMBEDDED = 'connect.embedded';
 
-/** Applies a plan, or stores what was chosen without it, and leads to where the bucket is shown. */
+/** Applies a plan, or only stores the choices, and then goes to the bucket's page. */
 function useSaving({ stored, chosen, onSaved }: PlanProps) {
   const { bucket, isIndexed } = chosen;
   const [isAdded, setAdded] = useState(stored !== undefined);
@@ -197,7 +197,7 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
     try {
       return await call('POST /v1/buckets', { body: { bucket, ...requestOf(chosen), ...asNew, ...more } });
     } catch (error) {
-      // it may be connected whatever the answer was, or where none came: a second attempt continues
+      // whatever the answer was, even if none came, the bucket may be connected: a second attempt continues
       setAdded(true);
       throw error;
     }
@@ -223,7 +223,7 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
   return { isAdded, apply, record, waiting };
 }
 
-/** Shows the plan of what was chosen, and applies exactly that, or only stores it. */
+/** Shows the plan for the choices, and applies exactly that plan, or only stores the choices. */
 function Plan(props: PlanProps) {
   const { stored, chosen } = props;
   const { bucket } = chosen;
@@ -237,7 +237,7 @@ function Plan(props: PlanProps) {
       </section>
     );
   }
-  // what was read before is no plan of what could not be read again
+  // a plan that could not be read again must not be applied
   const plan = loaded.problem === undefined ? loaded.value : undefined;
   if (plan?.connected === true && !isAdded) {
     return (
@@ -291,7 +291,7 @@ function Plan(props: PlanProps) {
   );
 }
 
-/** The checks beside the plan of a connected bucket say what else they found. */
+/** Beside a connected bucket's plan, its checks show what else they found. */
 const blocking = ({ findings }: AnswerTo<'GET /v1/buckets/{bucket}/plan'>) => findings.filter(({ blocks }) => blocks);
 
 const changeTexts = { source: 'Source', topic: 'Topic identifier', enrich: 'Enrichment' } as const;

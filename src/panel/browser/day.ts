@@ -1,4 +1,4 @@
-/** The last 24 hours of buckets, from their gaps and jobs: the strip of each bucket, and the day as a line. */
+/** The buckets' last 24 hours, from their gaps and jobs: a strip for each bucket, and the day's timeline. */
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Gap } from '../../registry/contract/gaps.ts';
 import type { Job } from '../../registry/contract/job.ts';
@@ -8,20 +8,20 @@ import { plainText } from './words.ts';
 export const DAY_MS = 86_400_000;
 
 export interface Day {
-  /** Open gaps, and those that were closed within the day. */
+  /** Open gaps, and gaps closed within the day. */
   readonly gaps: readonly Gap[];
-  /** Those that have not ended, and the latest that have. */
+  /** Unfinished jobs, and the latest finished ones. */
   readonly jobs: readonly Job[];
 }
 
-/** The part of a day that is of one bucket. */
+/** One bucket's part of the day. */
 export function dayOf({ gaps, jobs }: Day, bucket: string): Day {
   return { gaps: gaps.filter((gap) => gap.bucket === bucket), jobs: jobs.filter((job) => job.bucket === bucket) };
 }
 
 /**
- * With whom each bucket is that is not green: a person, or Tally, which does something next; the others have a job that repairs them.
- * Each is in one of them whenever the day was read.
+ * Who must act on each bucket that isn't green: a person, or Tally, which has a next step planned; a job is repairing the others.
+ * Every such bucket is in exactly one group, whenever the day was read.
  */
 export function standingOf(items: readonly ShownBucket[], day: Day | undefined) {
   const jobs = (day?.jobs ?? []).filter((job) => !hasEnded(job) && job.state !== 'paused');
@@ -33,20 +33,20 @@ export function standingOf(items: readonly ShownBucket[], day: Day | undefined) 
   };
 }
 
-/** `unknown`: nothing is known to differ, but it was never compared as a whole. */
+/** `unknown`: no known difference, but the bucket was never compared as a whole. */
 export type Look = 'unknown' | 'agrees' | 'gap' | 'repairs' | 'differs';
 
-/** A part of the day, from 0 (24 hours ago) to 1 (now). */
+/** A span of the day, where 0 is 24 hours ago and 1 is now. */
 export interface Span {
   readonly look: Look;
   readonly from: number;
   readonly to: number;
 }
 
-/** Before any day. */
+/** Earlier than any day. */
 const EVER = '1970-01-01T00:00:00Z';
 
-/** What is drawn of a bucket's day; what comes later is drawn over what comes before. */
+/** The spans of a bucket's day in drawing order: later ones cover earlier ones. */
 export function spansOf(
   { status, created_at: created, last_compared_at: compared }: ShownBucket,
   { gaps, jobs }: Day,
@@ -71,21 +71,21 @@ export interface Step {
   readonly at: string;
   readonly text: string;
   readonly job?: string | undefined;
-  /** After it nothing is known to differ. */
+  /** No known difference remains after it. */
   readonly isGood?: true;
 }
 
-/** A person reads no more of a day at once. */
+/** More entries than a person reads at once. */
 const STEPS_MAX = 12;
 
-/** What happened to a bucket within the day, the earliest first: what was found, what Tally did about it, and how it ended. */
+/** A bucket's day, earliest first: what was found, what Tally did about it, and how it ended. */
 export function storyOf(
   { status: { state, since: statusSince, sentence } }: Pick<ShownBucket, 'status'>,
   { gaps, jobs }: Day,
   nowMs: number,
 ): readonly Step[] {
   const opened = gaps
-    // the report says it itself
+    // the report says so itself
     .filter(({ reasons: [latest] }) => latest?.kind !== 'drift')
     .map(({ since, why }): Step => ({ at: since, text: why }));
   const closed = gaps.flatMap(({ closed_at: at }): readonly Step[] =>
@@ -106,10 +106,10 @@ function stepsOf(job: Job): readonly Step[] {
   ];
 }
 
-/** Whether nothing of the job changes any more. */
+/** Whether the job can no longer change. */
 export const hasEnded = ({ state }: Pick<Job, 'state'>): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
 
-/** What a job does, for its title. */
+/** What a job does, as its title. */
 export function jobTitle({ mode }: Pick<Job, 'mode'>): string {
   return mode === 'apply' ? 'Re-index' : 'Report of differences in';
 }
@@ -120,10 +120,10 @@ export function requesterOf({ requested_by: by }: Pick<Job, 'requested_by'>): st
   return by === 'schedule' ? 'Tally, by its calendar' : by;
 }
 
-/** From this on the rest can be estimated. */
+/** The share of the work from which the rest can be estimated. */
 const PROGRESS_MIN = 0.02;
 
-/** How long the rest takes at the speed so far; undefined: it is not known. */
+/** How long the rest will take at the speed so far; undefined: not known yet. */
 export function leftText(
   { state, phase, progress = 0, comparing_at: at, paused_ms: pausedMs = 0 }: Job,
   nowMs: number,
@@ -133,18 +133,18 @@ export function leftText(
   return `about ${durationText((workedMs * (1 - progress)) / progress)} left`;
 }
 
-/** How far a job is, in words. */
+/** A job's progress in words. */
 export function stateText({ state, phase, progress }: Job): string {
   if (state === 'running' && phase === 'waiting') return 'running, waits for late events';
   return state === 'running' && progress !== undefined ? `running, ${percentText(progress)}` : plainText(state);
 }
 
-/** How many objects a job found to differ. */
+/** The number of differing objects that a job found. */
 export function differencesOf({ counts }: Pick<Job, 'counts'>): number {
   return counts === undefined ? 0 : counts.missing + counts.stale + counts.phantom;
 }
 
-/** What a job that has ended found and did, in a few words. */
+/** What a finished job found and did, in a few words. */
 export function endOf(job: Job): string {
   const { mode, state, error } = job;
   const kind = mode === 'apply' ? 're-index' : 'report';

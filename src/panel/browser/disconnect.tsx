@@ -1,4 +1,4 @@
-/** Disconnects a bucket, and says what is left of it. */
+/** Disconnects a bucket, and says what remains of it. */
 import { useRef } from 'preact/hooks';
 import { call, type AnswerTo } from './api.ts';
 import { AskedAct, Check } from './form.tsx';

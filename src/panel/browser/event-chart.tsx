@@ -1,4 +1,4 @@
-/** Events a minute and their lag in the last 24 hours, as steps on an axis of exactly these hours: where nothing is known, nothing is drawn. */
+/** The last 24 hours' events a minute and their lag, as step lines. Where nothing is known, nothing is drawn. */
 import { countText, durationText } from '../../base/texts.ts';
 import type { AnswerTo } from './api.ts';
 import { useAnswer } from './load.ts';
@@ -6,14 +6,14 @@ import { Shown } from './parts.tsx';
 
 type Events = AnswerTo<'GET /v1/events'>;
 
-/** Processes store what they counted once a minute. */
+/** Processes store their counts once a minute. */
 const EVERY_MS = 60_000;
 const HEIGHT = 100;
 
 interface Line {
   readonly label: string;
   readonly look: 'accent' | 'quiet';
-  /** At each step of the day; undefined: not known. */
+  /** One value for each step of the day; undefined: not known. */
   readonly values: readonly (number | undefined)[];
 }
 
@@ -30,7 +30,7 @@ export function EventCharts() {
 function Charts({ of: { from, to, step_s: stepS, steps } }: { readonly of: Events }) {
   const [fromMs, toMs] = [Date.parse(from), Date.parse(to)];
   const count = Math.floor((toMs - fromMs) / 1_000 / stepS);
-  // the step that is not over has fewer events than it will have
+  // the current step doesn't have all its events yet
   const places = new Map(steps.map((step) => [Math.round((Date.parse(step.at) - fromMs) / 1_000 / stepS), step]));
   const valuesOf = (value: (step: Events['steps'][number]) => number | undefined): Line['values'] =>
     Array.from({ length: count }, (_, place) => {
@@ -50,7 +50,7 @@ function Charts({ of: { from, to, step_s: stepS, steps } }: { readonly of: Event
   );
 }
 
-/** A duration of a lag: 850 ms, 12 s, 3 min. */
+/** A lag as text: 850 ms, 12 s, 3 min. */
 function lagText(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : durationText(ms);
 }
@@ -102,13 +102,13 @@ function Chart({ title, lines, show }: ChartProps) {
   );
 }
 
-/** The next of 1, 2, 5, 10, 20, 50, …: whole numbers. */
+/** The next of 1, 2, 5, 10, 20, 50, … */
 function topOf(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 2, 5].find((each) => each * power >= value) ?? 10);
 }
 
-/** The steps of a line, from parts of the height. A value that is not known is a hole. */
+/** A step line from fractions of the height. Unknown values leave gaps. */
 function stepsPath(values: readonly (number | undefined)[]): string {
   return values
     .map((value, place) => {

@@ -1,11 +1,11 @@
-/** What the checks of a connection found: what is wrong, why it matters, and what to paste. */
+/** What a connection's checks found: what is wrong, why it matters, and what to paste. */
 import type { Diagnosis } from '../../registry/contract/connections.ts';
 import { pagesIn } from '../../base/doc-pages.ts';
 import { Advice, CopyButton, Text } from './parts.tsx';
 
 type Finding = Diagnosis['findings'][number];
 
-/** A text of several lines, each shown as it is. */
+/** A text of several lines, shown as they are. */
 export function Lines({ children }: { readonly children: string | readonly string[] }) {
   const lines = typeof children === 'string' ? children.split('\n') : children;
   return (
@@ -41,7 +41,7 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
   );
 }
 
-/** Whether the plan does it, which has its button beside the findings: a person here needs no command line. */
+/** Whether the plan, whose button is beside the findings, repairs it: then nobody needs the command line. */
 export function isPlanned({ remedy }: Pick<Finding, 'remedy'>): boolean {
   return remedy !== undefined;
 }

@@ -1,4 +1,4 @@
-/** Buttons that act, and forms. What they do takes a moment and may fail. */
+/** Forms, and buttons that act. Their action takes a moment and may fail. */
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom, type Problem } from './api.ts';
@@ -7,26 +7,25 @@ import type { Choices } from './place.ts';
 
 interface FormProps {
   readonly submit: string;
-  /** Gets what was entered, by the names of the fields; a box that is not checked is absent. Throws what the person is shown. */
+  /** Receives the entered values by field name, without unchecked boxes. Throws the error to show. */
   readonly onSubmit: (entered: Choices) => Promise<unknown>;
   readonly look?: string;
   readonly onCancel?: () => void;
-  /** The button of onCancel; `Cancel` is no answer where the act itself is to cancel something. */
+  /** The text of the cancel button, because `Cancel` is ambiguous if the action itself cancels something. */
   readonly cancelText?: string | undefined;
   readonly isDisabled?: boolean;
-  /** The fields; without any it is a button that acts. */
+  /** The fields; without any, the form is just a button. */
   readonly children?: ComponentChildren;
 }
 
 /**
- * A form whose submission takes a moment and may fail: it is submitted once at a time, however often it is asked for meanwhile, and
- * what was typed stays. A dialog around it stays open until then, and a button that is disabled while it acts has the focus again
- * afterwards.
+ * A form whose submission takes a moment and may fail. It submits once at a time, however often the person clicks, and keeps what they
+ * typed. A dialog around it stays open until it is done, and the button, disabled in the meantime, gets the focus back.
  */
 export function Form({ submit, onSubmit, look, onCancel, cancelText = 'Cancel', isDisabled = false, children }: FormProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
-  // what is drawn follows a moment later
+  // the page is drawn a moment later
   const acting = useRef(false);
   const focused = useRef<Element | null>(null);
   useLayoutEffect(() => {
@@ -74,23 +73,23 @@ export function Form({ submit, onSubmit, look, onCancel, cancelText = 'Cancel', 
 
 interface AskedActProps extends Pick<FormProps, 'cancelText' | 'children'> {
   readonly text: string;
-  /** The button of the dialog. Absent: the text. */
+  /** The text of the dialog's button. Default: `text`. */
   readonly submit?: string;
   readonly look?: string;
-  /** What a screen reader says of the button. Absent: its text. */
+  /** The button's label for screen readers. Default: its text. */
   readonly label?: string;
   readonly title: string;
-  /** What the person types before an act that cannot be undone. */
+  /** What the person must type before an action that cannot be undone. */
   readonly typed?: { readonly label: string; readonly text: string };
-  /** Gets what was entered. Resolves with what the dialog shows afterwards; with nothing, it closes. */
+  /** Receives the entered values. Resolves with what the dialog shows next; if nothing, the dialog closes. */
   readonly act: (entered: Choices) => Promise<ComponentChildren | void>;
-  /** Called when the dialog is closed, whatever came of it: what it is about may be another by now. */
+  /** Called when the dialog closes, whatever the result: its subject may have changed by then. */
   readonly onClosed?: () => void;
 }
 
 const focus = (element: HTMLElement | null): void => element?.focus();
 
-/** A button that asks before it acts, by a dialog that Cancel closes. What is dangerous is red in both places. */
+/** A button that asks in a dialog before it acts. Dangerous actions are red in both places. */
 export function AskedAct({
   text,
   submit = text.replace('…', ''),
@@ -152,7 +151,7 @@ export function AskedAct({
 
 interface LabelledProps {
   readonly label: string;
-  /** In what is entered. */
+  /** Its name in the entered values. */
   readonly name?: string;
   readonly hint?: string | undefined;
 }
@@ -163,7 +162,7 @@ interface ControlProps {
   readonly 'aria-describedby': string | undefined;
 }
 
-/** A control with its label above it, and a hint below it. */
+/** A control with its label above and a hint below. */
 function Labelled({ label, name, hint, children }: LabelledProps & { readonly children: (control: ControlProps) => ComponentChildren }) {
   const id = useId();
   return (
@@ -176,10 +175,10 @@ function Labelled({ label, name, hint, children }: LabelledProps & { readonly ch
 }
 
 interface FieldProps extends LabelledProps {
-  /** To begin with. */
+  /** The initial value. */
   readonly value?: string;
   readonly onTyped?: (text: string) => void;
-  /** Called when another value was typed and the field is left or Enter is pressed: that of a filter takes effect then. */
+  /** Called when the person has changed the value and leaves the field or presses Enter. Filters take effect then. */
   readonly onChosen?: (text: string) => void;
   readonly type?: 'text' | 'number' | 'date' | 'email';
   readonly isRequired?: boolean;
@@ -194,7 +193,7 @@ export function Field({ value = '', onTyped, onChosen, type = 'text', isRequired
         <input
           key={value}
           {...control}
-          // Preact's types of attributes depend on the type of the input
+          // in Preact, the attributes' types depend on the input's type
           {...({ type } as object)}
           defaultValue={value}
           required={isRequired}

@@ -1,4 +1,4 @@
-/** One job: how far it is, what it found, and what a person can do about it. */
+/** One job: its progress, what it found, and what a person can do about it. */
 import { useState } from 'preact/hooks';
 import type { Job } from '../../registry/contract/job.ts';
 import { countText } from '../../base/texts.ts';
@@ -13,10 +13,10 @@ import { go, hrefOf, type Choices } from './place.ts';
 import { may } from './session.ts';
 import { plainText } from './words.ts';
 
-/** A person who watches sees each step; a job lasts minutes to hours. */
+/** Often enough to watch a job, which lasts minutes to hours. */
 const REFRESH_MS = 2_000;
 
-/** The job, read again and again until it has ended. */
+/** The job, read repeatedly until it has ended. */
 export function JobPage({ choices: { id = '' } }: { readonly choices: Choices }) {
   const [isOver, setOver] = useState(false);
   async function read(signal: AbortSignal): Promise<Job> {
@@ -51,7 +51,7 @@ export function JobPage({ choices: { id = '' } }: { readonly choices: Choices })
   );
 }
 
-/** Why it failed, or what it meets now. */
+/** Why it failed, or the fault that it meets now. */
 function Fault({ job: { error, last_fault: last } }: { readonly job: Job }) {
   const fault = error ?? last;
   if (fault === undefined) return null;
@@ -68,7 +68,7 @@ interface ActsProps {
   readonly onChanged: () => void;
 }
 
-/** How many of the deletions that the job held back wait for a person who has not decided about them. */
+/** How many of the deletions that the job held back still wait for a person's decision. */
 const heldBack = ({ waiting }: Job): number => (waiting === undefined || waiting.declined_at !== undefined ? 0 : waiting.deletions);
 
 function JobActs({ job, onChanged }: ActsProps) {
@@ -87,7 +87,7 @@ function JobActs({ job, onChanged }: ActsProps) {
   );
 }
 
-/** What is done about a job that has ended and left something. */
+/** What can be done about what a finished job left. */
 function againText(job: Job): string | undefined {
   if (!hasEnded(job) || heldBack(job) > 0) return undefined;
   if (job.mode === 'report' && differencesOf(job) > 0) return 'Re-index it';
@@ -114,7 +114,7 @@ function RunningActs({ job: { id, state: now }, onChanged }: ActsProps) {
   );
 }
 
-/** A new job may delete exactly as many as the person has seen. */
+/** A new job may delete exactly as many documents as the person was shown. */
 function HeldActs({ job, onChanged }: ActsProps) {
   const decide = (deletions: 'allowed' | 'declined') => call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions } });
   async function decline(): Promise<void> {
@@ -195,7 +195,7 @@ function Examples({ job: { examples = {}, bucket } }: { readonly job: Job }) {
   );
 }
 
-/** As the numbers above are called. */
+/** The names of the numbers above. */
 const kindTexts: ReadonlyMap<string, string> = new Map([
   ['stale', 'outdated'],
   ['phantom', 'not in S3'],

@@ -1,4 +1,4 @@
-/** API keys: those of the person, and for administrators those of all users. A secret is shown once. */
+/** The person's API keys and, for administrators, all users' keys. A secret is shown once. */
 import { useState } from 'preact/hooks';
 import type { AnyApiKey, ApiKey } from '../../registry/contract/api-keys.ts';
 import { printable } from '../../base/printable.ts';
@@ -47,7 +47,7 @@ function OwnKeys() {
   );
 }
 
-/** The keys of all users: which are unused, and whose. */
+/** All users' keys: whose they are, and which are unused. */
 function AllKeys({ choices }: { readonly choices: Choices }) {
   const { email = '', unused_since: since = '' } = choices;
   const keys = useAnswer('GET /v1/admin/api-keys', {
@@ -119,7 +119,7 @@ function Owner({ of }: { readonly of: Key }) {
   );
 }
 
-/** How long a key has left: it has a colour only once a person has to do something. */
+/** How long a key is still valid. It gets a colour only once a person has to act. */
 function Left({ of }: { readonly of: ApiKey }) {
   if (of.status === 'EXPIRED') return <span class="state notable">expired</span>;
   const left = durationText(Date.parse(of.expires_at) - Date.now());
@@ -127,7 +127,7 @@ function Left({ of }: { readonly of: ApiKey }) {
 }
 
 function CreateButton({ onCreated }: { readonly onCreated: () => void }) {
-  // every key may read
+  // all keys may read
   const others = facts.keyScopes.filter((scope) => scope !== 'read' && session.read()?.scopes.includes(scope) === true);
   async function create({ name = '', days, ...chosen }: Choices) {
     const scopes = ['read' as const, ...others.filter((scope) => scope in chosen)];
@@ -158,10 +158,10 @@ function CreateButton({ onCreated }: { readonly onCreated: () => void }) {
   );
 }
 
-/** The secret is in the memory of this dialog only, and is gone when it is closed. */
+/** Only this dialog holds the secret, which is gone when it closes. */
 function Secret({ of: { key, secret } }: { readonly of: AnswerTo<'POST /v1/api-keys'> }) {
   const [note, setNote] = useState('');
-  /** Nothing outside of this dialog gets to know the secret, where it cannot be copied either. */
+  /** The secret never leaves this dialog, even if it cannot be copied. */
   async function copySecret(dialog: HTMLDialogElement | null): Promise<void> {
     try {
       await navigator.clipboard.writeText(secret);

@@ -7,7 +7,7 @@ import { AskedAct } from './form.tsx';
 import { useAnswer } from './load.ts';
 import { announce, type Column, CopyButton, Details, Fold, Shown, Size, Table, Text, Time } from './parts.tsx';
 
-/** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */
+/** SQS shows a letter to one reader at a time, so the page reads once, and then only on request. */
 const LETTERS_MAX = 200;
 
 export function LettersPage() {
@@ -33,7 +33,7 @@ export function LettersPage() {
   );
 }
 
-/** What can be done with one letter, or with all that are shown. */
+/** What can be done with one letter, or with all on the page. */
 function Acts({ ids, onDone }: { readonly ids: readonly string[]; readonly onDone: () => void }) {
   async function replay(): Promise<void> {
     const { replayed, remaining } = await call('POST /v1/dead-letters/replay', { body: { ids } });
@@ -65,7 +65,7 @@ function Acts({ ids, onDone }: { readonly ids: readonly string[]; readonly onDon
   );
 }
 
-/** The reason first. The body is read when it is unfolded. */
+/** The reason comes first. Unfolding a letter reads its body. */
 function columnsOf(onDone: () => void): readonly Column<DeadLetter>[] {
   return [
     ['Why', ({ reason }) => <Text>{reason ?? 'SQS moved it here, so no reason is known.'}</Text>, 'row'],
@@ -77,7 +77,7 @@ function columnsOf(onDone: () => void): readonly Column<DeadLetter>[] {
   ];
 }
 
-/** The body may be anything that anyone could send to the queue. */
+/** The body may be anything that someone sent to the queue. */
 function Body({ id }: { readonly id: string }) {
   const loaded = useAnswer('GET /v1/dead-letters/{id}', { params: { id } });
   return (
@@ -100,7 +100,7 @@ function Body({ id }: { readonly id: string }) {
   );
 }
 
-/** SQS counts approximately, and letters may have come meanwhile. */
+/** SQS's count is approximate, and more letters may have arrived. */
 function remainingText(remaining: number): string {
   return remaining === 0 ? '' : ` About ${countText(remaining)} remain.`;
 }

@@ -1,15 +1,15 @@
-/** Reading from the registry while a component is shown: TanStack Query, with one hook. */
+/** Reads from the registry while a component is shown, with TanStack Query, through one hook. */
 import { focusManager, notifyManager, QueryClient, QueryObserver } from '@tanstack/query-core';
 import { useCallback, useLayoutEffect, useState } from 'preact/hooks';
 import { call, problemFrom, returned, type AnswerTo, type Key, type Problem, type RequestTo } from './api.ts';
 import { observed } from './observed.ts';
 
-/** The longest page of a list. */
+/** The most entries of a list's page. */
 export const PAGE_MAX = 1_000;
 
 export interface Loaded<Value> {
   readonly value: Value | undefined;
-  /** The latest read failed. */
+  /** Why the latest read failed. */
   readonly problem: Problem | undefined;
   readonly isLoading: boolean;
   /** When the value was read. */
@@ -17,15 +17,15 @@ export interface Loaded<Value> {
   readonly reload: () => void;
 }
 
-/** Whether the page can be seen: what is read again and again waits until then. */
+/** Whether the page is visible. Repeated reads wait while it isn't. */
 const visible = observed(document.visibilityState === 'visible');
 
 document.addEventListener('visibilitychange', () => visible.set(document.visibilityState === 'visible'));
 focusManager.setEventListener((changed) => visible.watch(() => changed(visible.read())));
-// an answer is drawn in the task in which it came
+// an answer is drawn in the task that received it
 notifyManager.setScheduler(queueMicrotask);
 
-/** Values of places that were left, for those who come back. */
+/** The values of places that the person has left, for when they return. */
 const KEPT_MS = 10 * 60_000;
 
 const client = new QueryClient({
@@ -34,31 +34,31 @@ const client = new QueryClient({
   },
 });
 
-/** Reads what is shown once more. */
+/** Reads everything shown once more. */
 export function readAgain(): void {
   void client.refetchQueries({ type: 'active' });
 }
 
-// what was shown while the registry was away is old, or failed
+// whatever was shown while the registry was unreachable is old or failed
 returned.watch(readAgain);
 
-/** Forgets what was read, for another person. */
+/** Forgets what was read, because the person has changed. */
 export function forget(): void {
   client.clear();
 }
 
 interface Wishes {
-  /** Reads again this often while the page is visible. Absent: once. */
+  /** How often to read again while the page is visible. Absent: read once. */
   readonly everyMs?: number | undefined;
-  /** Not read while this is false. */
+  /** Nothing is read while this is false. */
   readonly isWanted?: boolean;
-  /** What was read this recently is not read again. */
+  /** A value that was read this recently isn't read again. */
   readonly freshMs?: number;
 }
 
 /**
- * Reads a value. `key` identifies what is read: under another key nothing of the value before is shown. After a read that failed
- * the value of the same key stays, with its time.
+ * Reads a value. `key` identifies it: under another key, nothing of the earlier value is shown. After a failed read, the same key's value
+ * stays, with its time.
  */
 export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Promise<Value>, wishes: Wishes = {}): Loaded<Value> {
   const { everyMs, isWanted = true, freshMs = 0 } = wishes;
@@ -77,7 +77,7 @@ export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Pro
   const [observer] = useState(() => new QueryObserver(client, options));
   const result = observer.getOptimisticResult(options);
   const [, draw] = useState({});
-  // from before the first paint on
+  // already before the first paint
   useLayoutEffect(() => observer.subscribe(() => draw({})), [observer]);
   useLayoutEffect(() => observer.setOptions(options));
   const reload = useCallback(() => void observer.refetch({ cancelRefetch: true }), [observer]);

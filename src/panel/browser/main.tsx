@@ -4,7 +4,7 @@ import { loadPage } from './pages.tsx';
 import { place } from './place.ts';
 import { Shell } from './shell.tsx';
 
-// while the registry says who the person is; a failure is shown in the place of the page
+// until the registry has said who the person is; a failure is shown instead of the page
 loadPage(place.read().page).catch(() => undefined);
 
 const root = document.querySelector('#panel');

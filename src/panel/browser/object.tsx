@@ -1,4 +1,4 @@
-/** One object: what the index holds, what S3 reports now, and why a search finds it or does not. */
+/** One object: what the index holds, what S3 reports now, and why a search does or doesn't find it. */
 import type { ComponentChildren } from 'preact';
 import type { Explanation } from '../../registry/contract/objects.ts';
 import { ReindexButton } from './bucket-act.tsx';
@@ -18,7 +18,7 @@ export function ObjectPage({ choices: { bucket = '', key = '' } }: { readonly ch
   );
 }
 
-/** What is known of an object, without its heading. */
+/** What is known about an object, without the heading. */
 export function ObjectView({ bucket, name }: { readonly bucket: string; readonly name: string }) {
   const loaded = useAnswer('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } });
   return (
@@ -58,7 +58,7 @@ export function ObjectView({ bucket, name }: { readonly bucket: string; readonly
   );
 }
 
-/** A sentence of the registry, whose times are shown as everywhere. */
+/** A sentence from the registry, with its times in the panel's form. */
 function Sentence({ children }: { readonly children: string }) {
   const parts = children.split(/(?:at )?(\d{4}-\d\d-\d\dT[\d:.]+Z)/);
   return <>{parts.map((part, index) => (index % 2 === 1 ? <Time key={index} at={part} /> : <Text key={index}>{part}</Text>))}</>;
@@ -71,7 +71,7 @@ const pairs = (texts: Readonly<Record<string, string>>): string =>
 
 type Stored = NonNullable<Explanation['index']>;
 
-/** What the index and S3 both may have of an object. */
+/** Fields of an object that both the index and S3 may have. */
 const fieldNames = {
   size: 'Size',
   etag: 'Etag',
@@ -88,7 +88,7 @@ type Facts = { readonly [Name in Field]?: Stored[Name] | undefined };
 
 const fields: readonly Field[] = Object.keys(fieldNames).filter((name): name is Field => Object.hasOwn(fieldNames, name));
 
-/** How a field is shown; false: it has nothing. */
+/** How to show a field; false: it has no value. */
 function cellOf(of: Facts, field: Field): ComponentChildren {
   const value = of[field];
   if (value === undefined || value === '') return false;
@@ -106,7 +106,7 @@ const comparedColumns: readonly Column<Row>[] = [
   ['S3', ([, , storage]) => storage || none],
 ];
 
-/** The index and S3 side by side; what neither of them knows is left out. */
+/** The index and S3 side by side, without fields that neither has. */
 function Comparison({ of: { index, storage } }: { readonly of: Explanation }) {
   const present = 'state' in storage && storage.state.present ? storage.state : undefined;
   const { size_bytes: bytes, ...s3 } = present ?? {};

@@ -1,4 +1,4 @@
-/** Values that several parts of the page show, and that change. */
+/** Changing values that several parts of the page show. */
 import { useEffect, useState } from 'preact/hooks';
 
 export interface Observed<Value> {
@@ -25,7 +25,7 @@ export function observed<Value>(first: Value): Observed<Value> {
   };
 }
 
-/** The value, for a component that is drawn again after each change. */
+/** The value. The component is drawn again after each change. */
 export function useObserved<Value>(value: Observed<Value>): Value {
   const [, draw] = useState({});
   useEffect(() => value.watch(() => draw({})), [value]);

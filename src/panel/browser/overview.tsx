@@ -1,4 +1,4 @@
-/** The page that stays open: how much is known to differ, what needs a person, what Tally is at, and the last day. */
+/** The page to keep open: known differences, what needs a person, what Tally is working on, and the last day. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId } from 'preact/hooks';
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
@@ -16,7 +16,7 @@ import { plainText } from './words.ts';
 
 type Buckets = AnswerTo<'GET /v1/buckets'>;
 
-/** More of them are read in the list of buckets. */
+/** The list of buckets shows more. */
 const SHOWN_MAX = 12;
 
 export function OverviewPage({ choices }: { readonly choices: Choices }) {
@@ -46,7 +46,7 @@ export function OverviewPage({ choices }: { readonly choices: Choices }) {
   );
 }
 
-/** The worst of all, and what it is in a few words. */
+/** The worst state of all, in a few words. */
 function verdictOf(items: Buckets['items']): readonly [look: StatusLook, text: string] {
   const differing = items.reduce((sum, { status }) => sum + (status.differing ?? 0), 0);
   const doubtful = items.filter(({ status }) => status.state !== 'ok').length;
@@ -75,7 +75,7 @@ function Verdict({ of: { items, next } }: { readonly of: Buckets }) {
   );
 }
 
-/** Every bucket that is not green has a row here: what waits for a person, and what Tally does by itself. */
+/** A row for every bucket that isn't green: those that wait for a person, and those that Tally repairs by itself. */
 function Standing({ of: buckets, day }: { readonly of: Buckets; readonly day: Day | undefined }) {
   const { you, tally, jobs } = standingOf(buckets.items, day);
   const others = othersOf(buckets, day);
@@ -91,10 +91,10 @@ function Standing({ of: buckets, day }: { readonly of: Buckets; readonly day: Da
   );
 }
 
-/** Something to be done: with a bucket, or dead letters. */
+/** Something to do, about a bucket or about dead letters. */
 interface Need {
   readonly bucket?: string;
-  /** What happened, and what is done about it. */
+  /** What happened, and what can be done about it. */
   readonly what: ComponentChildren;
   readonly since?: string | undefined;
 }
@@ -113,7 +113,7 @@ interface NeedsProps {
   readonly children?: ComponentChildren;
 }
 
-/** Buckets, the worst first, and what else there is, each with what happened, what is done about it, and since when. */
+/** Buckets, worst first, then everything else, each with what happened, since when, and what can be done about it. */
 function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
   const id = useId();
   const first = buckets.toSorted(byUrgency).slice(0, SHOWN_MAX);
@@ -135,7 +135,7 @@ function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
   );
 }
 
-/** What waits for a person besides connected buckets. */
+/** What waits for a person, apart from connected buckets. */
 function othersOf({ unconnected, activity }: Buckets, day: Day | undefined): readonly Need[] {
   const letters = activity?.dead_letters ?? 0;
   const act = <Link page="letters">Show the letters</Link>;
@@ -193,7 +193,7 @@ function Itself() {
   );
 }
 
-/** The tally strokes of the tab, on the colour of the worst. */
+/** The tab's icon: tally strokes on the colour of the worst state. */
 const TAB_COLOURS = { good: '146c2e', notable: '8a4b00', bad: 'b3201c', usual: '2a55d5' } as const;
 
 function colourTab(look: keyof typeof TAB_COLOURS): void {
@@ -201,11 +201,11 @@ function colourTab(look: keyof typeof TAB_COLOURS): void {
   if (icon !== null) icon.href = icon.href.replace(/fill='%23[0-9a-f]{6}'/, `fill='%23${TAB_COLOURS[look]}'`);
 }
 
-/** All buckets on a screen that is seen from far. The tab has the worst of them. */
+/** All buckets, for a wall screen. The tab's icon shows the worst state. */
 function Wall({ of: { items, unconnected }, day }: { readonly of: Buckets; readonly day: Day | undefined }) {
   const [look, text] = verdictOf(items);
   useEffect(() => {
-    // the frame has named the page in the same moment
+    // the frame sets the page's title at the same moment
     const timer = setTimeout(() => {
       document.title = `${look === 'good' ? '' : '● '}${text} · Tally`;
       colourTab(look);

@@ -1,4 +1,4 @@
-/** The page of each address. Its script is loaded when it is first shown, so that none of them waits for the others. */
+/** The page of each address. Its script loads when the page is first shown, so that no page waits for another's. */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { isAway, Problem, problemFrom } from './api.ts';
@@ -42,13 +42,13 @@ export function Page({ at: { page, choices } }: { readonly at: Place }) {
   const loaded = useLoaded(`page ${page}`, () => loadPage(page), { freshMs: Number.POSITIVE_INFINITY });
   const { needs } = factsOf(page);
   if (needs !== undefined && !may(needs)) return <Message heading="Not permitted">This page needs other rights than yours.</Message>;
-  // of another bucket or job nothing stays
+  // nothing stays of another bucket or job
   return (
     <Shown loaded={loaded}>{(View) => <View key={`${page} ${choices['bucket'] ?? ''} ${choices['id'] ?? ''}`} choices={choices} />}</Shown>
   );
 }
 
-/** A page that cannot be drawn says so, and does not take the others with it. */
+/** A page that cannot be drawn says so, without breaking the others. */
 export function Guarded({ href, children }: { readonly href: string; readonly children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary();
   useEffect(() => reset(), [href]);

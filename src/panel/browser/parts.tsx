@@ -1,4 +1,4 @@
-/** Small parts of every page. Every text that comes from outside passes through Text. */
+/** Small parts of every page. Every text from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { pagesIn } from '../../base/doc-pages.ts';
@@ -12,8 +12,8 @@ import { may } from './session.ts';
 import { keyParts, visibleText } from './words.ts';
 
 /**
- * A text from outside: as text, with its invisible characters shown. It runs from left to right on every page, as identifiers do,
- * whatever its letters are, so that a key reads the same everywhere.
+ * A text from outside, with its invisible characters made visible. It always runs from left to right, whatever its script, so that a
+ * key reads the same everywhere.
  */
 export function Text({ children }: { readonly children: string }) {
   return (
@@ -23,10 +23,10 @@ export function Text({ children }: { readonly children: string }) {
   );
 }
 
-/** Shorter folders have room beside every name. */
+/** Folders up to this length fit beside any name. */
 const SHORT_FOLDER = 12;
 
-/** A key: its folder, of which the beginning is cut where there is no room, and its name, which is never cut. */
+/** A key: its folder, whose beginning is cut if there is no room, and its name, which is never cut. */
 export function Key({ children: key }: { readonly children: string }) {
   const [folder, name] = keyParts(key);
   return (
@@ -41,7 +41,7 @@ export function Key({ children: key }: { readonly children: string }) {
   );
 }
 
-/** A text from the registry in which the pages of the documentation that it names are links. */
+/** A text from the registry, in which names of documentation pages become links. */
 export function Advice({ children }: { readonly children: string }) {
   return pagesIn(children).map(({ text, isPage }, index) =>
     isPage ? (
@@ -67,7 +67,7 @@ interface LinkProps {
   readonly page: PageName;
   readonly choices?: Readonly<Record<string, string | undefined>>;
   readonly children: ComponentChildren;
-  /** What a screen reader says. Absent: what is shown. */
+  /** What a screen reader says. Default: the shown text. */
   readonly label?: string;
   readonly isCurrent?: boolean;
 }
@@ -81,7 +81,7 @@ export function Link({ page, choices, children, label, isCurrent }: LinkProps) {
   );
 }
 
-/** Leads to where a bucket is added. */
+/** Leads to the page that adds a bucket. */
 export function AddLink({ bucket }: { readonly bucket: string }) {
   if (!may('POST /v1/buckets')) return null;
   return (
@@ -96,7 +96,7 @@ interface TabsProps {
   readonly of: readonly (readonly [text: string, page: PageName, choices: Choices, isCurrent: boolean])[];
 }
 
-/** Links of which one leads to where the person is. */
+/** Links, one of which leads to the current page. */
 export function Tabs({ label, of }: TabsProps) {
   return (
     <nav aria-label={label}>
@@ -113,7 +113,7 @@ export function Tabs({ label, of }: TabsProps) {
   );
 }
 
-/** How long ago a time was, or in how long it is; a tooltip shows the time with its zone. */
+/** How long ago a time was, or how far ahead it is. A tooltip shows the time with its zone. */
 export function Time({ at }: { readonly at: string | null | undefined }) {
   if (at === undefined || at === null) return <span class="quiet">never</span>;
   const text = momentOfText(at, Date.now()) ?? '';
@@ -124,7 +124,7 @@ export function Time({ at }: { readonly at: string | null | undefined }) {
   );
 }
 
-/** A size, with its exact number of bytes for those who point at it or hear it. */
+/** A size, with the exact number of bytes in its tooltip and for screen readers. */
 export function Size({ bytes }: { readonly bytes: number | undefined }) {
   if (bytes === undefined) return <span class="quiet">–</span>;
   return (
@@ -147,7 +147,7 @@ export function announce(text: string): void {
   announcedTimer = setTimeout(() => announced.set(''), ANNOUNCED_MS);
 }
 
-/** The one place where announcements are. */
+/** The one place that announces. */
 export function Announcements() {
   return (
     <p role="status" class="announcement">
@@ -156,7 +156,7 @@ export function Announcements() {
   );
 }
 
-/** Copies a text. Where the clipboard is not available, the text is shown to be copied by hand. */
+/** Copies a text. If the clipboard isn't available, it shows the text to copy by hand. */
 export function CopyButton({ copied, children }: { readonly copied: string; readonly children: string }) {
   async function copy(): Promise<void> {
     try {
@@ -173,10 +173,10 @@ export function CopyButton({ copied, children }: { readonly copied: string; read
   );
 }
 
-/** No error of a person who follows a link: the bucket can be added. */
+/** Not an error to someone who followed a link: they can add the bucket. */
 export const NOT_CONNECTED = 'bucket.not-connected';
 
-/** An error, in the words of the registry. The frame alone reports that a session has ended or that the registry is away. */
+/** An error in the registry's words. Only the frame reports that the session has ended or that the registry is unreachable. */
 export function Failure({ problem: { message, code, more }, retry }: { readonly problem: Problem; readonly retry?: () => void }) {
   if (code === 'authentication.failed') return null;
   const { bucket } = place.read().choices;
@@ -223,13 +223,13 @@ export function Busy({ children = 'Loading…' }: { readonly children?: string |
   );
 }
 
-/** The address to which a head leads, which sorts by its column, and how the rows are sorted by it now. */
+/** A heading's link, which sorts by its column, and how the rows are sorted by it now. */
 export interface Sorting {
   readonly href: string;
   readonly now: 'ascending' | 'descending' | undefined;
 }
 
-/** One column of a table: its head, and what it shows of a row. `row`: it names the row; the others are looks of the style sheet. */
+/** A table's column: its heading, and what it shows of a row. The look `row` marks the row's name; the others are style sheet classes. */
 export type Column<Row> = readonly [
   head: string,
   cell: (row: Row) => ComponentChildren,
@@ -243,13 +243,13 @@ interface TableProps<Row> {
   readonly rows: readonly Row[];
   /** Identifies a row among the others. */
   readonly keyOf: (row: Row) => string | number;
-  /** What is shown in place of a table without rows. */
+  /** Shown instead of a table without rows. */
   readonly empty?: ComponentChildren;
-  /** What is compared in it stays side by side, on a telephone too. */
+  /** Columns that people compare stay side by side, even on a phone. */
   readonly look?: 'compared' | 'scrolled';
 }
 
-/** A wide table scrolls sideways, and the page around it does not. On a telephone each row is a card, whose cells say what they are. */
+/** A wide table scrolls sideways within the page. On a phone, each row becomes a card whose cells are labelled. */
 export function Table<Row>({ label, columns, rows, keyOf, empty, look: whole = 'scrolled' }: TableProps<Row>) {
   if (rows.length === 0 && empty !== undefined) return empty === '' ? null : <div class="empty">{empty}</div>;
   return (
@@ -286,10 +286,10 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, look: whole = '
   );
 }
 
-/** A name, and what it is of the thing that is shown. */
+/** A name and its value. */
 export type Detail = readonly [name: string, value: ComponentChildren];
 
-/** Names and values. A value that is absent is left out. */
+/** Names and values; absent values are left out. */
 export function Details({ of }: { readonly of: readonly Detail[] }) {
   return (
     <dl>
@@ -305,7 +305,7 @@ export function Details({ of }: { readonly of: readonly Detail[] }) {
   );
 }
 
-/** Something that is made, and perhaps read, once it is unfolded. */
+/** Content that is rendered, and read if need be, only once it is unfolded. */
 export function Fold({ summary, children }: { readonly summary: ComponentChildren; readonly children: () => ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -318,7 +318,7 @@ export function Fold({ summary, children }: { readonly summary: ComponentChildre
 
 interface DialogProps {
   readonly title: string;
-  /** It cannot be closed: a login ends it. */
+  /** The person cannot close it; a login does. */
   readonly isKept?: boolean;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
@@ -328,7 +328,7 @@ interface DialogProps {
 export function Dialog({ title, isKept, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
-  // before the dialog is removed: effects that run after the paint would find the focus lost already
+  // before the dialog is removed: effects that run after the paint would find the focus already lost
   useLayoutEffect(() => {
     const { current } = element;
     const opener = document.activeElement;
@@ -344,7 +344,7 @@ export function Dialog({ title, isKept, onClose, children }: DialogProps) {
       ref={element}
       aria-labelledby={id}
       closedby={isKept === true ? 'none' : 'closerequest'}
-      // the event of a dialog that was removed comes after that
+      // a removed dialog's event comes after that
       onClose={() => element.current !== null && onClose()}
     >
       <article>
@@ -361,13 +361,13 @@ export function Dialog({ title, isKept, onClose, children }: DialogProps) {
 
 interface ShownProps<Value> {
   readonly loaded: Loaded<Value>;
-  /** It is read again and again. */
+  /** Read repeatedly. */
   readonly isLive?: boolean;
   readonly busy?: string;
   readonly children: (value: Value) => ComponentChildren;
 }
 
-/** A value that is read: until it is there, that it is being read, or why it cannot be. */
+/** Shows a value once it has been read; before that, that it is loading, or why it cannot be read. */
 export function Shown<Value>({ loaded: { value, problem, atMs, reload }, isLive, busy, children }: ShownProps<Value>) {
   if (value === undefined) return problem === undefined ? <Busy>{busy}</Busy> : <Failure problem={problem} retry={reload} />;
   return (
@@ -389,11 +389,11 @@ export function Shown<Value>({ loaded: { value, problem, atMs, reload }, isLive,
 
 interface ListedProps<Row> extends Omit<TableProps<Row>, 'rows'> {
   readonly loaded: Loaded<{ readonly items: readonly Row[]; readonly next?: string | undefined }>;
-  /** The address of the next page. Absent: the first one is all that is shown. */
+  /** The next page's address. Absent: only the first page is shown. */
   readonly hrefOfNext?: (cursor: string) => string;
 }
 
-/** A page of a table. */
+/** One page of a table. */
 export function Listed<Row>({ loaded, hrefOfNext, ...table }: ListedProps<Row>) {
   return (
     <Shown loaded={loaded}>

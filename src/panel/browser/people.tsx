@@ -1,4 +1,4 @@
-/** People: the setting that overrides all grants, who may read what, who has logged in, and who becomes an administrator. */
+/** People: the setting that overrides all grants, who may read what, who has logged in, and who becomes an administrator at login. */
 import type { Grant } from '../../identity/grants/grant.rules.ts';
 import type { AppointmentAnswer, User } from '../../registry/contract/users.ts';
 import { readingReasons, readsText } from '../../registry/contract/reading-texts.ts';

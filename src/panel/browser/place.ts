@@ -1,19 +1,19 @@
 /**
- * Where the person is: a page and its choices, all of it in the query string, so that each state is a link. The browser reports each
- * navigation, by links and by Back, and the page draws it; a browser that does not report them loads the address.
+ * The current place: a page and its choices, all in the query string, so that each state is a link. The browser reports each navigation
+ * by links and by Back, and the page draws it. Browsers that don't report navigation load the address.
  */
 import type { Key } from './api.ts';
 import { observed } from './observed.ts';
 
 interface PageFacts {
   readonly title: string;
-  /** The operation without which it has nothing to show. */
+  /** The operation that the page needs in order to show anything. */
   readonly needs?: Key;
-  /** The page of the rail that it belongs to; absent: the rail has it itself. */
+  /** The rail's page to which it belongs; absent: it is in the rail itself. */
   readonly within?: string;
 }
 
-/** Every page; the rail has them in this order. */
+/** All pages, in the rail's order. */
 export const pages = {
   overview: { title: 'Overview', needs: 'GET /v1/gaps' },
   buckets: { title: 'Buckets', needs: 'GET /v1/buckets' },
@@ -31,7 +31,7 @@ export const pages = {
 } as const satisfies Readonly<Record<string, PageFacts>>;
 export type PageName = keyof typeof pages;
 
-/** What is known of a page. */
+/** What is known about a page. */
 export function factsOf(page: PageName): PageFacts {
   return pages[page];
 }
@@ -41,7 +41,7 @@ export type Choices = Readonly<Record<string, string>>;
 export interface Place {
   readonly page: PageName;
   readonly choices: Choices;
-  /** Identifies the place: an address of the same place is the same text. */
+  /** Identifies the place: addresses of the same place give the same text. */
   readonly href: string;
   /** Whether the person came back to it. */
   readonly isReturn: boolean;
@@ -67,12 +67,12 @@ export function hrefOf(page: PageName, choices: Readonly<Record<string, string |
   return `?${query.toString()}`;
 }
 
-/** Goes to a place; Back returns. */
+/** Goes to a place, from which Back returns. */
 export function go(href: string): void {
   location.assign(href);
 }
 
-/** The link that led away from this place when the person was here before. */
+/** The link by which the person left this place the last time. */
 export function leftBy(): HTMLAnchorElement | undefined {
   const by: unknown = navigation.currentEntry?.getState();
   return [...document.querySelectorAll<HTMLAnchorElement>('#content a')].find(({ search }) => search === by);
@@ -82,13 +82,13 @@ function follow(event: NavigateEvent): void {
   const { pathname, search } = new URL(event.destination.url);
   const isOther = pathname !== location.pathname || event.hashChange || event.navigationType === 'reload';
   if (isOther || !event.canIntercept) return;
-  // for those who come back
+  // for the person's return
   if (event.navigationType === 'push') navigation.updateCurrentEntry({ state: search });
   event.intercept({
     focusReset: 'manual',
     async handler() {
       place.set(placeAt(search, event.navigationType === 'traverse'));
-      // the browser scrolls to where the person was once it is drawn
+      // once the page is drawn, the browser scrolls to where the person was
       await new Promise((drawn) => setTimeout(drawn));
     },
   });

@@ -1,4 +1,4 @@
-/** A plan: what an apply would write in AWS, shown before it is applied, and followed until it is. */
+/** A plan: shows what would be written in AWS, and then follows the writes until all are made. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ConnectionView, PlanView } from '../../registry/contract/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../../registry/contract/until-applied.ts';
@@ -18,7 +18,7 @@ const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> =
   notification: 'the notification configuration of the bucket',
 };
 
-/** Follows an apply until everything is applied, or the page is left. */
+/** Follows the application of a plan until it is complete or the person leaves the page. */
 export function useApply() {
   const [waitingFor, setWaitingFor] = useState<string>();
   const end = useRef(new AbortController());
@@ -52,14 +52,14 @@ export function useApply() {
 
 interface PlanProps {
   readonly plan: PlanView;
-  /** The address of the plan with another source. */
+  /** The address of the same plan with another source. */
   readonly hrefWith: (source: PlanView['source']) => string;
 }
 
 export function PlanDocument({ plan, hrefWith }: PlanProps) {
   const { source, changes, foreign, findings } = plan;
   const blocking = findings.filter(({ blocks }) => blocks);
-  // what the apply heals is among its steps
+  // a finding that the plan repairs is already among its steps
   const others = findings.filter(({ blocks, remedy }) => !blocks && remedy !== 'plan');
   return (
     <>
@@ -79,7 +79,7 @@ export function PlanDocument({ plan, hrefWith }: PlanProps) {
           <Findings findings={blocking} />
           <p class="actions">
             {facts.bucketSources
-              // a topic of one's own is typed, and AWS posts to no webhook
+              // a named topic must be typed, and AWS doesn't post to webhooks
               .filter((each) => each !== source && each !== 'topic' && each !== 'webhook')
               .map((each) => (
                 <button type="button" class="outline" key={each} onClick={() => go(hrefWith(each))}>

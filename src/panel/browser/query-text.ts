@@ -1,4 +1,4 @@
-/** The text of the one box: fields are read from it and written into it. Its clauses are those that the registry reads. */
+/** Reads fields from the search box's text and writes them into it, with the registry's own lexer. */
 import { lexemesOf, type Lexeme } from '../../search/lexer.rules.ts';
 
 function lexemesIn(text: string): readonly Lexeme[] {
@@ -6,7 +6,7 @@ function lexemesIn(text: string): readonly Lexeme[] {
   return 'message' in lexemes ? [] : lexemes;
 }
 
-/** The only value that a field may have by this text. Undefined: it may have several, or any. */
+/** The only value that this text allows a field. Undefined: it allows several, or any. */
 export function onlyValueIn(text: string, name: string): string | undefined {
   const found = lexemesIn(text).filter(({ field, negated }) => !negated && field?.name === name && field.operator === ':');
   const [value, second] = found[0]?.values ?? [];
@@ -22,11 +22,11 @@ export function asksForDeleted(text: string): boolean {
 
 const isText = ({ field, negated }: Lexeme): boolean => field === undefined && !negated;
 
-/** The text for a search in which the words may also be within others: `*port-55*` finds report-55.pdf. */
+/** The text with its words as patterns that match within words: `*port-55*` finds report-55.pdf. */
 export function withinWords(text: string): string {
   const isWord = ({ quoted, text: word }: Lexeme['values'][number]): boolean => !quoted && /^[^*?]{3,}$/.test(word);
   const words = lexemesIn(text).filter((lexeme) => isText(lexeme) && lexeme.values.every(isWord));
-  // from the last one on, so that the places before it stay
+  // backwards, so that earlier positions stay valid
   return words.reduceRight(
     (before, { position, end, values }) =>
       before.slice(0, position) + values.map((value) => `*${value.text}*`).join(',') + before.slice(end),
@@ -34,19 +34,19 @@ export function withinWords(text: string): string {
   );
 }
 
-/** The text without its fields: a key, perhaps, if nothing is found. */
+/** The text without its fields, which may be a key if nothing is found. */
 export function textIn(text: string): string {
   const [only, second] = lexemesIn(text).filter((lexeme) => isText(lexeme));
   return only !== undefined && second === undefined && only.values.length === 1 ? (only.values[0]?.text ?? '') : kept(text, isText);
 }
 
-/** One clause of a field, with the value in quotes where a part of it would be special. In keys, `*` and `?` are characters. */
+/** A field's clause, with the value in quotes if it contains special characters. In keys, `*` and `?` are ordinary. */
 export function clauseOf(name: string, value: string, operator = ':'): string {
   const special = name === 'key' || name === 'prefix' ? /[\s,*?]|^"|^$/ : /[\s,]|^"|^$/;
   return `${name}${operator}${special.test(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : value}`;
 }
 
-/** The text with further clauses. */
+/** The text with more clauses. */
 export function withClauses(text: string, ...clauses: readonly string[]): string {
   return [text, ...clauses]
     .map((part) => part.trim())
@@ -54,7 +54,7 @@ export function withClauses(text: string, ...clauses: readonly string[]): string
     .join(' ');
 }
 
-/** A search for what is in a folder of a bucket; without a prefix in all of it. */
+/** A search within a bucket's folder, or within the whole bucket. */
 export function inFolder(bucket: string, prefix: string): string {
   return withClauses(clauseOf('bucket', bucket), prefix === '' ? '' : clauseOf('prefix', prefix));
 }
@@ -64,12 +64,12 @@ function kept(text: string, isKept: (lexeme: Lexeme) => boolean): string {
   return withClauses('', ...clauses.map(({ position, end }) => text.slice(position, end)));
 }
 
-/** The text for a search of deleted objects, which have no words. What else they do not have, the registry names. */
+/** The text as a search for deleted objects, without words, which they don't have. The registry names other unsuitable fields. */
 export function forDeleted(text: string): string {
   return asksForDeleted(text) ? text : withClauses(withinWords(text), 'is:deleted');
 }
 
-/** The text for a search of objects that exist. One with a mistake stays as it is. */
+/** The text as a search for existing objects. A text with a mistake stays as it is. */
 export function forLive(text: string): string {
   return 'message' in lexemesOf(text) ? text : kept(text, (lexeme) => !isOfDeleted(lexeme));
 }

@@ -1,4 +1,4 @@
-/** Where a person can go: the rail at the left, which a telephone opens over the page. */
+/** Where a person can go: the rail on the left, which phones open over the page. */
 import { useEffect, useRef } from 'preact/hooks';
 import type { ApiKey } from '../../registry/contract/api-keys.ts';
 import { countText } from '../../base/texts.ts';
@@ -13,7 +13,7 @@ import { may, session } from './session.ts';
 
 const RAIL = 'rail';
 
-/** The pages of the rail that this person may see. */
+/** The rail's pages that this person may see. */
 function entries(): readonly PageName[] {
   const names = Object.keys(pages).filter((name): name is PageName => Object.hasOwn(pages, name));
   return names.filter((name) => {
@@ -22,7 +22,7 @@ function entries(): readonly PageName[] {
   });
 }
 
-/** Shows the rail on a telephone. */
+/** Opens the rail on a phone. */
 export function MenuButton() {
   return (
     <button type="button" class="outline menu" {...{ popovertarget: RAIL }}>
@@ -58,7 +58,7 @@ export function Rail({ page }: { readonly page: PageName }) {
   );
 }
 
-/** What goes on, and how much there is that needs a look. */
+/** What is going on, and how much needs a look. */
 function Count({ of }: { readonly of: PageName }) {
   const { items, activity } = useBuckets().value ?? { items: [] };
   const keys = useAnswer('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, { isWanted: of === 'keys' }).value;
@@ -79,7 +79,7 @@ function Count({ of }: { readonly of: PageName }) {
   );
 }
 
-/** From this time on the panel warns that a key of the user ends, as the registry does in its answers. */
+/** How long before a key ends the panel warns its user, as the registry does in its answers. */
 const SOON_MS = 14 * 86_400_000;
 
 /** Whether an active key ends within two weeks. */
@@ -87,7 +87,7 @@ export function endsSoon({ status, expires_at: at }: Pick<ApiKey, 'expires_at' |
   return status === 'ACTIVE' && new Date(at).getTime() - Date.now() < SOON_MS;
 }
 
-/** Who the person is. */
+/** The person's name. */
 function Person() {
   const known = session.read();
   async function logOut(): Promise<void> {

@@ -1,4 +1,4 @@
-/** The objects that a search finds, in the order that was chosen. */
+/** A search's results, in the chosen order. */
 import type { StoredObject } from '../../registry/contract/search.ts';
 import type { SortField } from '../../store/conditions.rules.ts';
 import { countText } from '../../base/texts.ts';
@@ -13,19 +13,19 @@ import { choicesOf, commandOf, requestOf, searchHref, type Search } from './sear
 import { visibleText } from './words.ts';
 
 const PAGE = 200;
-/** In more buckets nobody looks one after another. */
+/** More buckets than a person would try one by one. */
 const ASKED_MAX = 20;
 
 type Answer = AnswerTo<'GET /v1/objects'>;
 export type Found = Loaded<Answer>;
 
-/** Reads what a search finds. The first page has the total, and how far the index can be relied on. `isWanted`: the search has no mistake. */
+/** Reads a page of results. The first also has the total, and how far the index can be relied on. `isWanted`: the query has no mistake. */
 export function useObjects(search: Search, cursor: string | undefined, isWanted: boolean): Found {
   const of = cursor === undefined ? ({ as_of: 'true', total: 'true' } as const) : { cursor };
   return useAnswer('GET /v1/objects', { query: { ...requestOf(search), limit: PAGE, ...of } }, { isWanted });
 }
 
-/** One line: how much was found, how far it can be relied on, and what can be done with all of it. */
+/** One line: the number of results, how far to rely on them, and what can be done with all of them. */
 function Summary({ search, found: { as_of: of = [], total, items } }: { readonly search: Search; readonly found: Answer }) {
   return (
     <div class="summary">
@@ -42,7 +42,7 @@ type AsOf = Pick<NonNullable<Answer['as_of']>[number], 'bucket' | 'status'>;
 
 const isDoubtful = ({ status }: AsOf): boolean => status.state !== 'ok';
 
-/** Whether the buckets of the search agree with their index; of a search that names none, all buckets. */
+/** Whether the searched buckets agree with their index. A search that names no bucket searches all. */
 function Agreement({ of }: { readonly of: readonly AsOf[] }) {
   const { value } = useBuckets();
   const all: readonly AsOf[] = of.length > 0 ? of : (value?.items ?? []);
@@ -64,7 +64,7 @@ interface ResultsProps {
   readonly found: Found;
 }
 
-/** What a search finds, with all that belongs to it. */
+/** A search's results with everything around them. */
 export function Results({ search, found }: ResultsProps) {
   const isDeleted = asksForDeleted(search.query);
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
@@ -96,11 +96,11 @@ export function Results({ search, found }: ResultsProps) {
   );
 }
 
-/** How a heading sorts by its column, and the other way round when it does already. */
+/** A heading's link, which sorts by its column, or reverses the order. */
 function sortingBy(search: Search, field: SortField): Sorting {
   const isSorted = search.sort === field;
   const isUp = search.order === 'asc';
-  // of sizes and times the largest and latest are asked for first
+  // for sizes and times, people want the largest and latest first
   const isDown = isSorted ? isUp : field !== 'key';
   return {
     href: searchHref({ ...search, sort: field, order: isDown ? 'desc' : 'asc' }),
@@ -110,11 +110,11 @@ function sortingBy(search: Search, field: SortField): Sorting {
 
 interface NothingProps {
   readonly search: Search;
-  /** How the registry has read the query. */
+  /** How the registry understood the query. */
   readonly understood: NonNullable<Answer['understood']>;
 }
 
-/** What is shown in place of an empty list: what else could be searched for, and why one object is not found. */
+/** Shown if nothing was found: what else to search for, and why one object isn't found. */
 function NothingFound({ search: { query }, understood }: NothingProps) {
   const [named, path] = understood.find(({ field }) => field === 'object')?.values ?? [];
   const bucket = onlyValueIn(query, 'bucket') ?? named;
@@ -140,7 +140,7 @@ function NothingFound({ search: { query }, understood }: NothingProps) {
   );
 }
 
-/** Links to the question why this key is not found, in the bucket that is named, or in each. */
+/** Links that explain why this key isn't found, in the named bucket or in each. */
 function WhichBucket({ named, name }: { readonly named: string | undefined; readonly name: string }) {
   const { value } = useBuckets();
   const buckets = named === undefined ? (value?.items ?? []).map(({ bucket }) => bucket) : [named];

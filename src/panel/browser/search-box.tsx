@@ -1,4 +1,4 @@
-/** The one box, on every page: what is typed becomes the address once it is submitted. */
+/** The search box of every page. Submitting it puts its text into the address. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { locationOf } from '../../search/location.rules.ts';
 import { readAgain } from './load.ts';
@@ -6,13 +6,13 @@ import { go, hrefOf, type Place } from './place.ts';
 import { inFolder } from './query-text.ts';
 import { searchHref, searchOf, type Search } from './search-place.ts';
 
-/** Names what is wrong with the text, where something is. */
+/** Says what is wrong with the text, if anything. */
 export const MISTAKE_ID = 'search-mistake';
 const HINT =
   'Words of the key, "exact parts", patterns such as *.tar.gz, and filters: ext:pdf size>1G modified<7d -word. Or paste an s3:// address, an ARN or a link to an object.';
 const PLACEHOLDER = 'Search: words, *.tar.gz, s3://…';
 
-/** The address to which a submitted text leads: that of an object or a folder if it names one. */
+/** Where a submitted text leads: to the object or folder that it names, otherwise to a search. */
 function destinationOf(text: string, search: Search): string {
   const location = locationOf(text);
   if (location === undefined) return searchHref({ ...search, query: text });
@@ -27,12 +27,12 @@ export function SearchBox({ at: { page, choices, href, isHome, isReturn } }: { r
   const box = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
     setTyped(search.query);
-    // people who open the panel, or come to search, type at once
+    // people who open the panel or the search page can type at once
     if ((isHome || page === 'search') && search.query === '' && !isReturn) box.current?.focus({ preventScroll: true });
   }, [href]);
   function submit(event: Event): void {
     event.preventDefault();
-    // a telephone closes its keyboard, and the next Tab is in what was found
+    // phones close their keyboard, and the next Tab goes to the results
     box.current?.blur();
     const destination = destinationOf(typed.trim(), search);
     if (destination === href) readAgain();

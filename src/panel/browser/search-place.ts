@@ -1,4 +1,4 @@
-/** What a search is: all of it is in the address, and from there become the request and the command. */
+/** A search as its address holds it, from which its request and its command are made. */
 import { shellWord } from '../../base/commands.ts';
 import type { SortField, SortOrder } from '../../store/conditions.rules.ts';
 import type { RequestTo } from './api.ts';
@@ -8,7 +8,7 @@ import { asksForDeleted, clauseOf } from './query-text.ts';
 const sorts = ['key', 'size', 'last_modified', 'deleted_at'] as const satisfies readonly SortField[];
 
 export interface Search {
-  /** The text of the box. */
+  /** The box's text. */
   readonly query: string;
   readonly sort: SortField;
   readonly order: SortOrder;
@@ -16,7 +16,7 @@ export interface Search {
 
 type ObjectsQuery = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
 
-/** The search that an address asks for. Links to what is in one bucket name it apart. */
+/** The search of an address. Links to one bucket's contents name it in a parameter of its own. */
 export function searchOf({ query, bucket = '', sort, order }: Choices): Search {
   return {
     query: query ?? (bucket === '' ? '' : clauseOf('bucket', bucket)),
@@ -25,23 +25,23 @@ export function searchOf({ query, bucket = '', sort, order }: Choices): Search {
   };
 }
 
-/** The choices of an address for this search; what is usual is left out. */
+/** The address's choices for this search, without defaults. */
 export function choicesOf(search: Search): Choices {
   return Object.fromEntries(Object.entries(requestOf(search)).map(([name, value]) => [name, String(value)]));
 }
 
-/** Deleted objects have other times, and no size. */
+/** Deleted objects have a different time and no size. */
 function sortable({ query, sort, order }: Search): Pick<Search, 'sort' | 'order'> {
   const isPossible = sort === 'key' || asksForDeleted(query) === (sort === 'deleted_at');
   return isPossible ? { sort, order } : { sort: 'key', order: 'asc' };
 }
 
-/** The address of a search. */
+/** A search's address. */
 export function searchHref(search: Search): string {
   return hrefOf('search', choicesOf(search));
 }
 
-/** The filters of a request, without what belongs to its pages. */
+/** The request's filters, without those of its pages. */
 export function requestOf(search: Search): ObjectsQuery {
   const { query } = search;
   const { sort, order } = sortable(search);
@@ -52,7 +52,7 @@ export function requestOf(search: Search): ObjectsQuery {
   };
 }
 
-/** The command that prints all that the search finds. */
+/** The command that prints all the results. */
 export function commandOf(search: Search): string {
   const options = Object.entries(requestOf(search)).map(([name, value]) => `--${name} ${shellWord(String(value))}`);
   return ['tally', 'search', ...options, '--csv'].join(' ');

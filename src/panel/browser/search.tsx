@@ -1,4 +1,4 @@
-/** Search: what the box asks for, narrowed by groups. All of it is in the address, so that it is a link. */
+/** Search by the box's text, narrowed by groups. The address holds all of it, so every search is a link. */
 import { parseQuery } from '../../search/parse.rules.ts';
 import type { AnswerTo } from './api.ts';
 import { useAnswer } from './load.ts';
@@ -46,7 +46,7 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
   );
 }
 
-/** What is wrong with the text of the box, if something is: the registry reads it in the same way. */
+/** What is wrong with the box's text, if anything. The registry parses it in the same way. */
 function mistakeIn(query: string) {
   const parsed = parseQuery(query, { nowMs: Date.now(), timeZone: 'UTC' });
   return 'message' in parsed ? parsed : undefined;
@@ -72,28 +72,28 @@ const ageTexts: Readonly<Record<string, string>> = {
   older: 'older than 365 days',
 };
 
-/** A group in words: what is in it, without what is in the ones before. */
+/** A group in words: what is in it and not in an earlier one. */
 function groupText(by: Grouping['by'], name: string): string {
   if (by === 'age') return ageTexts[name] ?? name;
   if (by !== 'size') return name;
   return name === 'larger' ? '10 GiB and more' : `below ${name.replace(/([KMG])$/, ' $1iB')}`;
 }
 
-/** More groups are found by typing. */
+/** To narrow by a further group, type it. */
 const GROUPS_MAX = 6;
 
-/** As in the style sheet: there they are above the results, and must not hide them. */
+/** As in the style sheet. On narrow screens the groups are above the results and start folded. */
 const narrow = matchMedia('(max-width: 800px)');
 
 const kinds = ['bucket', 'extension', 'class', 'size', 'age'] as const;
 
 interface FacetsProps {
   readonly search: Search;
-  /** The results are there. The sums read everything that matches, and must not delay them. */
+  /** The results have arrived. The sums read everything that matches, so they must not delay the results. */
   readonly isWanted: boolean;
 }
 
-/** The results in groups, at their left: each adds the filter that narrows the search to it. */
+/** The groups, left of the results. Each link adds the filter of its group. */
 function Facets({ search, isWanted }: FacetsProps) {
   const request = { ...(search.query !== '' && { query: search.query }), by: [...kinds], limit: GROUPS_MAX };
   const { value, problem } = useAnswer('GET /v1/usage', { query: request }, { isWanted });
@@ -117,7 +117,7 @@ function Facets({ search, isWanted }: FacetsProps) {
 
 const shortCounts = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
-/** One group is no choice. The exact number is above the results. */
+/** A single group offers no choice. The exact number is above the results. */
 function Facet({ of: { by, groups }, search }: { readonly of: Grouping; readonly search: Search }) {
   const shown = groups.filter(({ filter, objects }) => filter !== undefined && objects > 0);
   if (shown.length < 2) return null;

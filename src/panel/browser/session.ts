@@ -1,4 +1,4 @@
-/** Who uses the page, and what they may do: a control that would be refused is not shown. */
+/** Who is using the page, and what they may do. Controls that the registry would refuse are not shown. */
 import type { SessionAnswer } from '../../registry/contract/login.ts';
 import type { PanelCaller } from '../facts.ts';
 import { addressOf, type Key } from './api.ts';
@@ -12,16 +12,16 @@ function callerOf({ kind, role }: SessionAnswer): PanelCaller {
   return kind === 'local' ? 'local' : role;
 }
 
-/** Whether the operation is permitted to the person. */
+/** Whether the person may call the operation. */
 export function may(key: Key): boolean {
   const known = session.read();
   return known !== undefined && facts.permitted[callerOf(known)].includes(key);
 }
 
-/** Longer addresses are not returned to. */
+/** The login doesn't return to longer addresses. */
 const RETURN_LENGTH_MAX = 1_000;
 
-/** Where a person logs in, to come back to this place afterwards. */
+/** The address of the login that returns to this place. */
 export function loginAddress(): string {
   const back = `${location.pathname}${location.search}`;
   return addressOf('GET /login/authorize', {

@@ -1,9 +1,9 @@
 /**
- * What surrounds every page: who the person is, where they can go, and how the registry answers.
+ * The frame around every page: who the person is, where they can go, and whether the registry answers.
  *
- *   address ──► place.ts ──► pages.tsx loads the page ──► load.ts reads by api.ts ──► what came is shown, and read again
+ *   address ──► place.ts ──► pages.tsx loads the page ──► load.ts reads through api.ts ──► the page shows the answer, and reads again
  *
- * The panel is a client of the API like any other. Every text of an answer is shown by `Text`, and never as markup.
+ * The panel is an ordinary client of the API. `Text` shows every text of an answer, never as markup.
  */
 import { useEffect } from 'preact/hooks';
 import type { SessionAnswer } from '../../registry/contract/login.ts';
@@ -18,9 +18,9 @@ import { MenuButton, Rail } from './rail.tsx';
 import { SearchBox } from './search-box.tsx';
 import { loginAddress, may, session } from './session.ts';
 
-/** While the registry does not answer, it gets a request this often. */
+/** How often to ask a registry that doesn't answer. */
 const RETRY_MS = 3_000;
-/** A session that has ended is asked for when the page is seen again, and otherwise no more often than one that has begun would end. */
+/** How often to check whether an ended session has begun again, apart from whenever the page becomes visible. */
 const ENDED_MS = 3_600_000;
 
 export function Shell() {
@@ -29,7 +29,7 @@ export function Shell() {
   const isLost = useObserved(isAway);
   async function read(signal: AbortSignal): Promise<SessionAnswer> {
     const now = await call('GET /v1/session', {}, signal);
-    // another person begins with a new page
+    // a different person starts with a new page
     if (known !== undefined && (now.user.id !== known.user.id || now.role !== known.role)) location.reload();
     else if (hasEnded) {
       sessionEnded.set(false);
@@ -64,7 +64,7 @@ export function Shell() {
   );
 }
 
-/** A session that ends takes nothing with it that was typed: the page stays, and continues after a login in another tab. */
+/** When a session ends, the page keeps what was typed, and continues after a login in another tab. */
 function SessionEndedDialog({ of: { problem, reload } }: { readonly of: Loaded<SessionAnswer> }) {
   return (
     <Dialog title="Your session has ended" isKept onClose={() => undefined}>
@@ -82,7 +82,7 @@ function SessionEndedDialog({ of: { problem, reload } }: { readonly of: Loaded<S
   );
 }
 
-/** Where the person is. The home of a person who only reads is the search. */
+/** The current place. The home page of people who only read is the search. */
 function usePlace(): Place {
   const here = useObserved(place);
   return here.isHome && !may('GET /v1/gaps') ? { ...here, page: 'search' } : here;
@@ -92,9 +92,9 @@ function Frame() {
   const here = usePlace();
   useEffect(() => {
     document.title = `${titleOf(here)} · Tally`;
-    // what was loaded before is drawn already
+    // a page that was already loaded is drawn at once
     if (here.isReturn) leftBy()?.focus({ preventScroll: true });
-    // the link that led here may be gone, and with it the focus
+    // the link that led here may be gone, and the focus with it
     if (document.activeElement === document.body) document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
   }, [here]);
   return (
@@ -127,7 +127,7 @@ function Frame() {
   );
 }
 
-/** A tab shows less. */
+/** More than a tab shows. */
 const TITLE_LENGTH_MAX = 200;
 
 function titleOf({ page, choices }: Place): string {
@@ -136,7 +136,7 @@ function titleOf({ page, choices }: Place): string {
   return about === undefined ? title : `${printable(about, TITLE_LENGTH_MAX)} · ${title}`;
 }
 
-/** What a person may read who does not read everything, so that nobody takes a part for the whole. */
+/** What a person with limited access may read, so that nobody takes a part for the whole. */
 function AccessBanner() {
   const value = useObserved(session);
   if (value === undefined || value.reads.includes('*')) return null;

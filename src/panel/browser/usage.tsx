@@ -1,4 +1,4 @@
-/** What a bucket uses: objects and bytes by folder, one level after another. */
+/** A bucket's usage: objects and bytes by folder, one level at a time. */
 import { countText } from '../../base/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { useLoaded } from './load.ts';
@@ -9,20 +9,20 @@ import { inFolder } from './query-text.ts';
 type Usage = AnswerTo<'GET /v1/usage'>;
 type Group = Usage['by'][number]['groups'][number];
 
-/** As the index knows folders. */
+/** The number of folder levels that the index stores. */
 const LEVELS = 8;
-/** A person reads no more folders. */
+/** More folders than a person reads. */
 const FOLDERS_MAX = 200;
 
 const isTooDeep = (prefix: string): boolean => prefix.split('/').length > LEVELS;
 
 interface Folder {
-  /** The folder that is shown: that of the address, or the first below it in which there is a choice. */
+  /** The folder to show: the address's, or the first below it that offers a choice. */
   readonly prefix: string;
   readonly usage: Usage;
 }
 
-/** Reads a folder. One whose only content is another folder is passed through. */
+/** Reads a folder, passing through those that contain nothing but one folder. */
 async function readFolder(bucket: string, first: string, signal: AbortSignal): Promise<Folder> {
   for (let prefix = first; ;) {
     const usage = await call('GET /v1/usage', { query: { bucket, prefix, by: 'folder', limit: FOLDERS_MAX } }, signal);
@@ -33,7 +33,7 @@ async function readFolder(bucket: string, first: string, signal: AbortSignal): P
   }
 }
 
-/** A tab of the page of a bucket. */
+/** A tab of the bucket's page. */
 export function BucketUsage({ choices: { bucket = '', prefix: asked = '' } }: { readonly choices: Choices }) {
   const loaded = useLoaded(`usage ${JSON.stringify([bucket, asked])}`, (signal) => readFolder(bucket, asked, signal));
   const prefix = loaded.value?.prefix ?? asked;
@@ -83,12 +83,12 @@ function Breadcrumbs({ bucket, prefix }: PlaceProps) {
   );
 }
 
-/** The name of one folder, without those that it is in. Keys may have folders without a name. */
+/** A folder's own name, without its parents. In keys, a folder's name may be empty. */
 function FolderName({ children }: { readonly children: string }) {
   return children === '/' ? <em>(no name)/</em> : <Text>{children}</Text>;
 }
 
-/** The largest first. */
+/** Largest first. */
 function Folders({ of, bucket, prefix }: PlaceProps & { readonly of: Usage['by'][number] | undefined }) {
   const { groups = [], others } = of ?? {};
   const most = groups.reduce((sum, { bytes }) => Math.max(sum, bytes), 1);
@@ -117,7 +117,7 @@ function Folders({ of, bucket, prefix }: PlaceProps & { readonly of: Usage['by']
   );
 }
 
-/** Leads into the folder, or to its objects where the index knows no folders below it. */
+/** Leads into the folder, or to its objects if the index stores no deeper levels. */
 function FolderLink({ bucket, prefix, name }: PlaceProps & { readonly name: string | undefined }) {
   if (name === undefined) return <em>in this folder itself</em>;
   const isLast = isTooDeep(name);
