@@ -128,17 +128,14 @@ export function createConnections({ state, provisioning, checkConnection, storag
   }
 
   return {
-    /**
-     * Whether the bucket of a request has parts in AWS: the embedded storage sends notifications by itself. Throws what would keep
-     * them from being made.
-     */
+    /** Whether the request's bucket has parts in AWS: the embedded storage notifies by itself. Throws what would keep them from being made. */
     async check(body: AddBucketRequest, signal: AbortSignal): Promise<boolean> {
       try {
         await provisioning.check(requestOf(body), agreementOf(body), signal);
         return true;
       } catch (error) {
-        const isItsWay = (body.source ?? 'notification') === 'notification' && body.topic_arn === undefined;
-        if (isItsWay && error instanceof RequestError && error.code === 'connect.embedded') return false;
+        if ((body.source ?? 'notification') === 'notification' && error instanceof RequestError && error.code === 'connect.embedded')
+          return false;
         throw error;
       }
     },
