@@ -39,8 +39,6 @@ type Handlers = Parameters<QueueReceiver['start']>[0];
 
 /** The most that SQS returns at once. */
 const BATCH_SIZE = 10;
-/** A process that gets no CPU for the whole grace would abort a poll before it reads the answer that has arrived: it loses one part only. */
-const GRACE_PARTS = 5;
 
 interface Poller {
   start(): void;
@@ -73,9 +71,7 @@ export function createSqsReceiver(dependencies: SqsReceiverDependencies): QueueR
       stopping.abort(new Error('receiving was stopped'));
       const grace = new AbortController();
       const ended = Promise.all(pollers.map((poller) => poller.ended())).then(() => grace.abort());
-      for (let part = 0; part < GRACE_PARTS && !grace.signal.aborted; part += 1) {
-        await sleep(graceMs / GRACE_PARTS, undefined, { signal: grace.signal }).catch(() => undefined);
-      }
+      await sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
       for (const poller of pollers) poller.abort();
       await ended;
     },

@@ -114,28 +114,6 @@ describe('the credentials', () => {
     return seen.map(({ signedBy = 'unsigned', token }) => [signedBy, ...(token === undefined ? [] : [token])].join(' '));
   }
 
-  it('are those of a role whose source is another profile, in the profile’s region, and asked for once for all clients', async () => {
-    await configure(`
-[profile base]
-aws_access_key_id = BASE
-aws_secret_access_key = secret
-[profile middle]
-role_arn = arn:aws:iam::123456789012:role/MIDDLE
-source_profile = base
-[profile daemon]
-role_arn = arn:aws:iam::123456789012:role/DAEMON
-source_profile = middle
-region = eu-west-3
-`);
-    vi.stubEnv('AWS_PROFILE', 'daemon');
-    expect(await askedWith(clientsWith(chain()))).toEqual([
-      expect.stringMatching(/^BASE\/.*\/sts$/),
-      'MIDDLE/eu-west-3/sts token-of-MIDDLE',
-      'DAEMON/eu-central-1/s3 token-of-DAEMON',
-      'DAEMON/eu-central-1/sqs token-of-DAEMON',
-    ]);
-  });
-
   async function webIdentity(): Promise<void> {
     await writeFile(join(folder, 'token'), 'identity');
     vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', join(folder, 'token'));

@@ -3,13 +3,11 @@
  * reach a server of this test through a proxy, whatever host they are for. It shows the hosts that real accounts have;
  * what AWS itself answers there is not shown.
  */
-import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { DeleteMessageBatchCommand, GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAwsClients, type AwsClients } from '../../src/aws/clients.ts';
 import { createSqsClient } from '../../src/aws/sqs-client.ts';
-import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { faultOf } from '../../src/base/fault.ts';
 import { startRecordingProxy, type ProxiedAsk, type RecordingProxy } from '../support/servers/recording-proxy.ts';
 import { signatureMistake } from '../support/sigv4.ts';
@@ -25,7 +23,6 @@ interface Given {
 }
 
 const vpce = 'https://vpce-0a1b2c3d-4e5f.sqs.ap-south-1.vpce.amazonaws.com';
-const snsVpce = 'https://vpce-0a1b2c3d-4e5f.sns.eu-west-1.vpce.amazonaws.com';
 const switches = ['fips', 'dualstack'] as const;
 
 /** `origin`: the queue's URL without its path. `asked`: where the request goes; absent: to the origin. */
@@ -69,7 +66,7 @@ const queues: readonly QueueCase[] = [
   ],
 ];
 
-/** `asked`: the URL of the bucket, or of SNS. */
+/** `asked`: the URL of the bucket. */
 type PlaceCase = [what: string, region: string, asked: string, given?: Given];
 
 const buckets: readonly PlaceCase[] = [
@@ -78,20 +75,10 @@ const buckets: readonly PlaceCase[] = [
   ['another store', 'eu-south-1', 'http://minio.internal:9000/photos', { endpoint: 'http://minio.internal:9000' }],
 ];
 
-const topics: readonly PlaceCase[] = [
-  ['a region', 'eu-west-1', 'https://sns.eu-west-1.amazonaws.com'],
-  ['a VPC endpoint with both switches', 'eu-west-1', snsVpce, { endpoint: snsVpce, switches }],
-];
-
 const EMPTY_LISTING = '<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>';
 
-function answerOf({ headers, method, path }: ProxiedAsk) {
+function answerOf({ headers, path }: ProxiedAsk) {
   if (headers['x-amz-target'] !== undefined) return { headers: { 'content-type': 'application/x-amz-json-1.0' }, body: '{}' };
-  if (method === 'POST')
-    return {
-      headers: { 'content-type': 'text/xml' },
-      body: '<GetTopicAttributesResponse><GetTopicAttributesResult/></GetTopicAttributesResponse>',
-    };
   return path.includes('list-type') ? { headers: { 'content-type': 'application/xml' }, body: EMPTY_LISTING } : {};
 }
 
@@ -105,11 +92,8 @@ describe('requests to AWS', () => {
   let opened: AwsClients[] = [];
 
   beforeAll(async () => {
-    const used = [
-      ...queues.flatMap(([, origin, , { asked = origin } = {}]) => [origin, asked]),
-      ...[...buckets, ...topics].map(([, , asked]) => asked),
-    ];
-    proxy = await startRecordingProxy([...used.map((url) => new URL(url).hostname), 'photos.s3.eu-central-1.amazonaws.com']);
+    const used = [...queues.flatMap(([, origin, , { asked = origin } = {}]) => [origin, asked]), ...buckets.map(([, , asked]) => asked)];
+    proxy = await startRecordingProxy(used.map((url) => new URL(url).hostname));
   });
   afterAll(() => proxy.close());
   beforeEach(() => {
@@ -168,12 +152,6 @@ describe('requests to AWS', () => {
     ]);
   });
 
-  it.each(topics)('about a topic at %s go to its host, signed for its region', async (_, region, asked, given = {}) => {
-    const TopicArn = `arn:aws:sns:${region}:${account}:events`;
-    await clientsWith(given).snsFor(region).send(new GetTopicAttributesCommand({ TopicArn }));
-    expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([[`${asked}/`, `${region}/sns`]]);
-  });
-
   it('about the redrive target go where the queue itself is reached, although SQS names its regular host', async () => {
     const client = createSqsClient({ clientFor: clientsWith().sqsFor, clock });
     proxy.answer = ({ headers }) => {
@@ -201,16 +179,5 @@ describe('requests to AWS', () => {
     expect(code).toBe('queue.unreachable');
     expect(reason).toMatch(/^GetQueueAttributes https:\/\/queues\.example\.com\/123456789012\/events: \S/);
     if (!('status' in answer)) expect(reason).toContain('the answer is not one of SQS: ');
-  });
-
-  it('about a bucket of another region are not redirected', async () => {
-    const storage = createS3Storage({ clientFor: clientsWith().s3For, region: 'eu-west-1', clock });
-    proxy.answer = () => ({ status: 301, headers: { 'x-amz-bucket-region': 'eu-central-1' } });
-    await storage.readState({ bucket: 'photos', region: 'eu-west-1' }, 'a').catch(() => undefined);
-    expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([['https://photos.s3.eu-west-1.amazonaws.com/a', 'eu-west-1/s3']]);
-    // and the neighbour's requests, with the region that was found
-    proxy.answer = answerOf;
-    await storage.readState({ bucket: 'photos', region: 'eu-central-1' }, 'a').catch(() => undefined);
-    expect(proxy.asked.at(-1)).toMatchObject({ scope: 'eu-central-1/s3' });
   });
 });

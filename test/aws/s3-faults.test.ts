@@ -282,15 +282,6 @@ describe('the region of a bucket', () => {
 });
 
 describe('the versioning of a bucket', () => {
-  it.each([
-    { text: '', status: 'never' },
-    { text: '<Status>Enabled</Status>', status: 'enabled' },
-    { text: '<Status>Suspended</Status>', status: 'suspended' },
-  ])('is $status, with the time of the answer', async ({ text, status }) => {
-    const { storage } = await scriptedS3(() => ({ body: `<VersioningConfiguration>${text}</VersioningConfiguration>` }), { takesMs: 250 });
-    expect(await storage.versioningOf(target)).toEqual({ status, observedAtMs: DATE_MS - 250 });
-  });
-
   it('is unknown where it is denied or another than S3 answers, and a fault otherwise', async () => {
     const answering = async (answer: object) => (await scriptedS3(() => answer)).storage.versioningOf(target);
     const unknown = { status: 'unknown', observedAtMs: 0 };

@@ -77,12 +77,6 @@ describe('the SQS client on fauxqs', () => {
     await expect(queues.attributes(gone)).rejects.toThrow(`GetQueueAttributes ${gone}: the queue does not exist`);
     await expect(queues.deleteBatch(gone, ['x'])).rejects.toMatchObject({ code: 'queue.missing' });
   });
-
-  it('rejects with the reason of an aborted signal', async () => {
-    const { url } = await aws.createQueue();
-    const reason = new Error('enough');
-    await expect(queues.attributes(url, AbortSignal.abort(reason))).rejects.toBe(reason);
-  });
 });
 
 describe('the SQS client', () => {

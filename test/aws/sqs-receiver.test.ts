@@ -1,11 +1,9 @@
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
 import { startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSqsClient } from '../../src/aws/sqs-client.ts';
 import { createSqsReceiver } from '../../src/aws/sqs-receiver.ts';
-import { FaultError } from '../../src/base/fault.ts';
+import type { FaultError } from '../../src/base/fault.ts';
 import type { QueueMessage, QueueReceiver } from '../../src/aws/queues.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
@@ -40,38 +38,6 @@ function startReceiver(aws: TestAws, options: Partial<Options> & Pick<Options, '
     ...handlers,
   });
   return { receiver, messages, faults, seen };
-}
-
-/** An SQS in a thread beside this one: it answers its one poll with a message when `answer()` says so, which returns when it has. */
-async function startAnswerer() {
-  const answered = new Int32Array(new SharedArrayBuffer(8));
-  const worker = new Worker(
-    `const { workerData: answered, parentPort } = require('node:worker_threads');
-    const message = { MessageId: '1', ReceiptHandle: '1', Body: 'late', MD5OfBody: require('node:crypto').hash('md5', 'late'), Attributes: { ApproximateReceiveCount: '1', SentTimestamp: '1', ApproximateFirstReceiveTimestamp: '1' } };
-    const server = require('node:http').createServer((request, response) => {
-      request.resume().on('end', () => {
-        parentPort.postMessage('polled');
-        Atomics.wait(answered, 0, 0);
-        response.setHeader('content-type', 'application/x-amz-json-1.0');
-        response.end(JSON.stringify({ Messages: [message] }), () => {
-          Atomics.store(answered, 1, 1);
-          Atomics.notify(answered, 1);
-        });
-      });
-    });
-    server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`,
-    { eval: true, workerData: answered },
-  );
-  const [port] = (await once(worker, 'message')) as [number];
-  return {
-    port,
-    arrive: once(worker, 'message').then(() => () => {
-      Atomics.store(answered, 0, 1);
-      Atomics.notify(answered, 0);
-      Atomics.wait(answered, 1, 0);
-    }),
-    end: () => worker.terminate(),
-  };
 }
 
 async function countsOf(aws: TestAws, url: string): Promise<{ visible: number; inFlight: number }> {
@@ -226,23 +192,6 @@ describe('the SQS receiver', () => {
     expect(admitted).toHaveLength(1);
   });
 
-  it('reads the answer that arrived while the process had no CPU for the whole grace', async () => {
-    const { port, arrive, end } = await startAnswerer();
-    const own = createTestAws(`http://127.0.0.1:${port}`);
-    const { receiver, messages, faults } = startReceiver(own, { queueUrls: [`${own.endpoint}/000000000000/q`], pollers: 1, waitS: 20 });
-    const stopped = arrive.then((answer) => {
-      const stopping = receiver.stop(100);
-      answer();
-      const awakeAtMs = performance.now() + 200;
-      while (performance.now() < awakeAtMs);
-      return stopping;
-    });
-    await stopped;
-    expect({ faults, bodies: messages.map(({ body }) => body) }).toEqual({ faults: [], bodies: ['late'] });
-    await own.dispose();
-    await end();
-  });
-
   it('aborts the polls that outlast the grace of a stop', async () => {
     // nothing but the abort can end these
     const { url, asked } = await startScripted(() => undefined);
@@ -252,15 +201,6 @@ describe('the SQS receiver', () => {
     await receiver.stop(50);
     expect(faults).toEqual([]);
     await own.dispose();
-  });
-
-  it('tells the fault that admission itself ended with', async () => {
-    const { url } = await aws.createQueue();
-    const fault = new FaultError('index.unreachable', 'as scripted');
-    const { receiver, faults } = startReceiver(aws, { queueUrls: [url], pollers: 1 }, { admit: () => Promise.reject(fault) });
-    await until('it is told', () => faults.length === 1);
-    expect(faults[0]).toBe(fault);
-    await receiver.stop(0);
   });
 
   it('stops while its pollers wait to be admitted', async () => {

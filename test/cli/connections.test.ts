@@ -66,12 +66,6 @@ describe('tally bucket add', () => {
     expect(stderr.match(/photos/g)).toHaveLength(1);
   });
 
-  it('needs no plan of the embedded storage', async () => {
-    const world = createCliWorld();
-    world.nextFails(new RequestError('connect.embedded', 'there is nothing to connect'));
-    expect((await world.run('bucket add photos')).exitCode).toBe(0);
-  });
-
   it('applies until it is done', async () => {
     const world = createCliWorld();
     world.nextAnswers({ ...bucketAnswer, connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
@@ -153,26 +147,5 @@ describe('tally iam-policy', () => {
     expect(await policyOf({})).toEqual([]);
     expect(await policyOf({ TALLY_TRAIL_ARN: trail })).toEqual(own);
     expect(await policyOf({ TALLY_TRAIL_BUCKET: 'logs' })).toEqual([]);
-  });
-
-  it.each([
-    ['eu-central-1', 'aws'],
-    ['cn-north-1', 'aws-cn'],
-    ['us-gov-west-1', 'aws-us-gov'],
-    ['us-iso-east-1', 'aws-iso'],
-    ['us-isob-east-1', 'aws-iso-b'],
-    ['eu-isoe-west-1', 'aws-iso-e'],
-    ['us-isof-south-1', 'aws-iso-f'],
-    ['eusc-de-east-1', 'aws-eusc'],
-  ])('names the resources of %s in the partition %s', async (region, partition) => {
-    const TALLY_QUEUE_URL = `https://sqs.${region}.example.org/123456789012/events`;
-    const { stdout } = await createCliWorld({ env: { ...env, TALLY_QUEUE_URL } }).run('iam-policy');
-    expect([...new Set(stdout.match(/arn:[^:]+/g))]).toEqual([`arn:${partition}`]);
-  });
-
-  it('names the queue of an emulator, whose URL has more before the account', async () => {
-    const TALLY_QUEUE_URL = 'http://127.0.0.1:4566/queue/eu-central-1/123456789012/tally-bucket-events';
-    const { stdout } = await createCliWorld({ env: { ...env, TALLY_QUEUE_URL } }).run('iam-policy');
-    expect(stdout).toMatch(/"arn:aws:sqs:[^:]+:123456789012:tally-bucket-events"/);
   });
 });

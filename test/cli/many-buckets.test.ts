@@ -54,16 +54,6 @@ describe('tally bucket add of several buckets', () => {
     expect(stderr).toBe('');
   });
 
-  it('repeats an apply that is not done', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ ...answerOf('photos', { changed: true }), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
-    world.nextAnswers(answerOf('videos', { made: true }));
-    world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applied', changed: true } });
-    const ran = await world.run('bucket add photos videos');
-    expect(lines(ran)[1]).toMatch(/^photos \| applied \| notification/);
-    expect(ran.exitCode).toBe(0);
-  });
-
   it('agrees to the switch of EventBridge where it is asked to, each time that it repeats an apply', async () => {
     const world = createCliWorld();
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
@@ -74,14 +64,6 @@ describe('tally bucket add of several buckets', () => {
       ['photos', 'videos', 'photos'].map((bucket) => ({ bucket, source: 'eventbridge', switch_on_eventbridge: true })),
     );
     expect(ran.exitCode).toBe(0);
-  });
-
-  it('sends the token of a plan also when it repeats an apply that had to wait first', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
-    world.nextAnswers(answerOf('photos'));
-    await world.run('bucket add photos --json --agree 0f1e');
-    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e']);
   });
 
   it('reads names from a file or from stdin, one a line, with comments', async () => {

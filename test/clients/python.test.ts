@@ -1,9 +1,6 @@
 /** The Python SDK: its tests with the Pythons that it supports, the check of its types, and what is published of it. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
-import { parse } from 'yaml';
 import { readCaller } from '../../src/cli/client/registry.ts';
 import { never, unnamed, openClientWorld, type ClientWorld } from '../cli/client/world.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
@@ -83,30 +80,5 @@ describe.skipIf(!canRun('the check of the types of clients/python', [MYPY]))('th
   it('are complete and right, for Python 3.9', async () => {
     const ended = await runProgram(findProgram(MYPY) ?? '', ['--cache-dir', '/dev/null'], { cwd: FOLDER, env: process.env });
     expect(ended.stdout + ended.stderr).toMatch(/^Success: no issues found in \d+ source files/m);
-  });
-});
-
-describe('the folder of the Python SDK', () => {
-  it('has no dependency and names the oldest Python', () => {
-    const project = readFileSync(`${FOLDER}/pyproject.toml`, 'utf8');
-    expect(project).toContain('\ndependencies = []\n');
-    expect(project).toContain('\nrequires-python = ">=3.9"\n');
-  });
-
-  it('has a workflow as an example that keeps the key in a secret', () => {
-    const workflow = z
-      .object({
-        jobs: z.record(
-          z.string(),
-          z.object({ steps: z.array(z.object({ run: z.string().optional(), env: z.record(z.string(), z.string()).optional() })) }),
-        ),
-      })
-      .parse(parse(textOf('clients/python/examples/ci.yaml')));
-    const steps = Object.values(workflow.jobs).flatMap((job) => job.steps);
-    expect(steps.at(-1)?.run).toMatch(/^python clients\/python\/examples\/ci\.py /);
-    expect(steps.at(-1)?.env).toEqual({
-      SERVICE_API_KEY: '${{ secrets.SERVICE_API_KEY }}',
-      SERVICE_REGISTRY_URL: '${{ vars.SERVICE_REGISTRY_URL }}',
-    });
   });
 });

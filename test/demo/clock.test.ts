@@ -59,17 +59,6 @@ test('moments increase whatever the machine’s clock does, over stops and crash
   );
 });
 
-test('when the machine’s clock is set back, time goes on at its own pace', () => {
-  const now = { wallMs: START_MS, monotonicMs: 0 };
-  const moments = openEmbeddedClock({ nowMs: () => now.wallMs, monotonicMs: () => now.monotonicMs }, file);
-  expect(moments.nowMs()).toBe(START_MS);
-  now.wallMs -= 60_000;
-  now.monotonicMs += 1_000;
-  expect(moments.nowMs()).toBe(START_MS + 1_000);
-  now.wallMs = START_MS + 5_000;
-  expect(moments.nowMs()).toBe(START_MS + 5_000);
-});
-
 test('a file that holds no moment is an error that says what to do', () => {
   writeFileSync(file, 'garbage');
   expect(() => openEmbeddedClock({ nowMs: () => 0, monotonicMs: () => 0 }, file)).toThrow(/remove the file/);

@@ -3,7 +3,6 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { iamPolicy } from '../../src/connect/permissions.rules.ts';
 import { markOf, newOwner, tagsOf, topicArnOf } from '../../src/connect/names.rules.ts';
 import { attributeTexts, differencesOf, sharedParts } from '../../src/connect/shared.rules.ts';
 import { desired } from '../../src/connect/sources/sources.ts';
@@ -72,31 +71,6 @@ function valueOf(expression: string): unknown {
 /** The argument of `jsonencode`. */
 const encoded = (expression: unknown): unknown => valueOf(/^\$\{jsonencode\((.*)\)\}$/s.exec(String(expression))?.[1] ?? '');
 
-const statementSchema = z.looseObject({ Sid: z.string(), Resource: z.union([z.string(), z.array(z.string())]) });
-type Statement = z.infer<typeof statementSchema>;
-
-/** Each object with a Sid of an expression. None contains another one. */
-function statementsIn(expression: unknown): readonly Statement[] {
-  return String(expression)
-    .split(/(?=\{Sid = )/)
-    .slice(1)
-    .map((text) => statementSchema.parse(valueOf(firstObject(text))));
-}
-
-/** The text up to the brace that closes the first one. */
-function firstObject(text: string): string {
-  let depth = 0;
-  for (const { 0: brace, index } of text.matchAll(/[{}]/g)) {
-    depth += brace === '{' ? 1 : -1;
-    if (depth === 0) return text.slice(0, index + 1);
-  }
-  throw new Error(`not closed: ${text}`);
-}
-
-/** In one order, with every resource in a list. */
-const inOrder = (statements: readonly Statement[]): readonly Statement[] =>
-  statements.map((each) => ({ ...each, Resource: [each.Resource].flat() })).toSorted((one, other) => one.Sid.localeCompare(other.Sid));
-
 const runs = canRun('the Terraform module', [HCL]);
 
 describe.skipIf(!runs)('the Terraform module', () => {
@@ -132,19 +106,6 @@ describe.skipIf(!runs)('the Terraform module', () => {
       const given = [...module.matchAll(/^ {2}(\w+) +=/gm)].map(([, name]) => `var.${name}`);
       expect(given.filter((name) => name !== 'var.source' && !declared.has(name))).toEqual([]);
     }
-  });
-
-  it('shows for a bucket of another account what the source topic needs of the topic and of the bucket', async () => {
-    const [{ topic_actions: ofTopic, bucket_actions: ofBucket, object_actions: ofObjects } = {}] = (await parsed(EXAMPLES[1]!)).locals;
-    const names = { partition: 'aws', region: REGION, account: ACCOUNT, bucket: photos.bucket, installation: '*' };
-    const queues = { bucketQueues: [QUEUE_ARN], letterQueues: [LETTERS_ARN] };
-    const printed = ['daemon', 'connecting'] as const;
-    const needed = printed.flatMap(
-      (use) => JSON.stringify(iamPolicy(use, ['topic'], { ...names, ...queues })).match(/s(?:3|ns):\w+/g) ?? [],
-    );
-    const ofOwnParts = new Set(['s3:PutBucketNotification', 'sns:Publish', 'sns:Unsubscribe', 'sns:SetSubscriptionAttributes']);
-    const shown = [ofTopic, ofBucket, ofObjects].flat().map(String);
-    expect([...new Set(needed)].filter((action) => !ofOwnParts.has(action)).toSorted()).toEqual(shown.toSorted());
   });
 
   it('owns the notification configuration of no bucket', () => {
@@ -203,26 +164,5 @@ describe.skipIf(!runs)('the Terraform module', () => {
       arn: '${aws_sqs_queue.bucket_events.arn}',
       dead_letter_config: [{ arn: '${aws_sqs_queue.dead_letters.arn}' }],
     });
-  });
-
-  it('gives its role what `tally iam-policy` prints for the sources notification and eventbridge', async () => {
-    const [written] = (await parsed('permissions.tf')).locals;
-    const names = {
-      partition: 'aws',
-      region: REGION,
-      account: ACCOUNT,
-      bucketQueues: [QUEUE_ARN],
-      letterQueues: [LETTERS_ARN],
-      bucket: photos.bucket,
-      installation: '*',
-      keyArn: KEY_ARN,
-    };
-    const { Statement: printed } = z
-      .object({ Statement: z.array(statementSchema) })
-      .parse(iamPolicy('daemon', ['notification', 'eventbridge'], names));
-    const locals: Readonly<Record<string, unknown>> = Object.assign({}, ...main.locals);
-    expect(inOrder(statementsIn(written?.['permissions']))).toEqual(inOrder(printed));
-    expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = local.permissions})}');
-    expect(resource('aws_iam_role_policy', 'this')).toMatchObject({ policy: '${local.policy}', role: '${aws_iam_role.this.id}' });
   });
 });

@@ -1,7 +1,6 @@
-import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { unwrap } from '../../src/events/envelope.ts';
-import { fixtureNames, messagesOf, resultsOf } from '../support/event-fixtures.ts';
+import { messagesOf, resultsOf } from '../support/event-fixtures.ts';
 
 const KEY = `dir/a b+c ü&=%20"q'(~*)/日本.txt`;
 const PHOTO = 'photos/été 1+1.jpg';
@@ -145,27 +144,6 @@ describe('what AWS documents is read as what was done', () => {
     ['aws-routed', [...routed, ...routed]],
   ] as const)('%s', (name, rows) => {
     expect(rowsOf(name)).toEqual(rows);
-  });
-});
-
-describe('every fixture says where it comes from', () => {
-  test.each(fixtureNames)('%s', (name) => {
-    for (const { operation, provenance } of messagesOf(name)) {
-      expect({ operation, provenance }).toEqual({
-        operation,
-        provenance: {
-          store: expect.stringMatching(/./),
-          version: expect.stringMatching(/./),
-          kind: expect.stringMatching(/^(captured|documented|made-up)$/),
-          note: expect.stringMatching(/./),
-        },
-      });
-    }
-  });
-
-  test('and every file is read', () => {
-    const files = readdirSync(new URL('../fixtures/events/', import.meta.url));
-    expect(files).toEqual(fixtureNames.map((name) => `${name}.json`));
   });
 });
 

@@ -6,19 +6,6 @@ import { anyCharacter } from '../support/random/characters.ts';
 
 describe('a form-encoded key', () => {
   test.each([
-    ['a+b', 'a b'],
-    ['a%20b', 'a b'],
-    ['a%2Bb', 'a+b'],
-    ['a%2520b', 'a%20b'],
-    ['%C3%BCn%c3%af', 'ünï'],
-    ['%F0%9F%98%80', '😀'],
-    ['plain-._~*.txt', 'plain-._~*.txt'],
-    ['ünï', 'ünï'],
-  ])('%s means %s', (text, key) => {
-    expect(decodeFormKey(text)).toBe(key);
-  });
-
-  test.each([
     ['a bare percent sign', '100%'],
     ['half an escape', 'a+b%2'],
     ['bytes that are no UTF-8', 'a+%FF'],

@@ -60,10 +60,6 @@ describe('a native record', () => {
     expect(record).not.toHaveProperty('sequencer');
   });
 
-  test('may have a version id of 1,024 characters, as S3’s may be', () => {
-    expect(recordOf(nativeBody({ versionId: 'v'.repeat(1_024) })).versionId).toHaveLength(1_024);
-  });
-
   test.each([undefined, null, '', 7, ['a']])('whose key is %j is record.invalid', (key) => {
     expect(faultOf(nativeBody({ key }))).toMatchObject({ code: 'record.invalid', bucket: 'media' });
   });

@@ -85,15 +85,6 @@ describe('the settlement of a message', () => {
     const settlement = settlementOf(outcomes, first);
     expect(settlement).toMatchObject({ kind: 'dead-letter', records: Array.from({ length: 100 }, (_, index) => 2 * index) });
   });
-
-  it('does not depend on the order of the records, but for which fault is named', () => {
-    fc.assert(
-      fc.property(fc.array(outcome, { minLength: 1 }), fc.integer({ min: 1, max: 19 }), (outcomes, receiveCount) => {
-        const [one, other] = [outcomes, outcomes.toReversed()].map((each) => settlementOf(each, { receiveCount, isLastReceive: false }));
-        expect({ ...one, fault: 0, records: 0, buckets: 0 }).toEqual({ ...other, fault: 0, records: 0, buckets: 0 });
-      }),
-    );
-  });
 });
 
 describe('the delay of a deferred message', () => {

@@ -68,11 +68,6 @@ describe('what was posted to a webhook', () => {
     ]);
   });
 
-  it('shares one result among records that are rejected alike', () => {
-    const records = recordsOf({ Records: Array.from({ length: 100 }, () => 1) });
-    expect(new Set(records).size).toBe(1);
-  });
-
   it.each(messagesOf('other-stores').map((message) => [message.provenance.store, message.operation, message] as const))(
     'is read as each store writes it: %s, %s',
     (_store, _operation, { body }) => {

@@ -1,6 +1,6 @@
 /**
  * People in Chromium, at a registry as a process with a real issuer: logins, their pages, and the panel of who has logged in.
- * registry/login.test.ts has each way in which a login fails, and registry/consent-script.test.ts what the consent page then shows.
+ * registry/login.test.ts has each way in which a login fails.
  */
 import { never, unnamed } from '../cli/client/world.ts';
 import { createServer } from 'node:http';

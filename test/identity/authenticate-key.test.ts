@@ -214,15 +214,6 @@ describe('the use of a key', () => {
     expect(await readRecord(store.state, refs.apiKey(key.id))).toMatchObject({ userEmail: 'bob@example.com' });
   });
 
-  it('follows a new e-mail address of its owner', async () => {
-    const { a, bob, changeUser } = await createKeyWorld();
-    const { key, secret } = await a.create(bob);
-    await changeUser('u-bob', { email: 'robert@example.com' });
-    await a.authenticate(secret);
-    const { items } = await a.operations.listAllApiKeys({ query: { email: 'robert@example.com' } }, a.contextOf(bob));
-    expect(items.map(({ id }) => id)).toEqual([key.id]);
-  });
-
   it('is not hindered when it cannot be stored, which is reported', async () => {
     const memory = createMemoryStore();
     let isBlocked = false;

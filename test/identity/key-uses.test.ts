@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { FaultError } from '../../src/base/fault.ts';
 import type { AuditRecord } from '../../src/base/audit.ts';
 import { createKeyUses } from '../../src/identity/audit-windows.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
@@ -57,13 +56,6 @@ describe('the audit of uses', () => {
     expect(audit.records).toHaveLength(5);
   });
 
-  it('loses nothing at the end of the process', async () => {
-    const { audit, uses } = world();
-    for (let use = 0; use < 100; use += 1) uses.used(keyActor(), `operation-${use}`);
-    await uses.flush(signal);
-    expect(audit.records).toHaveLength(100);
-  });
-
   it('holds 10,000 windows, and closes the oldest when there are more', async () => {
     const { audit, uses, telemetry } = world();
     for (let use = 0; use < 10_003; use += 1) uses.used(keyActor({ keyId: `k-${use}` }), 'listJobs');
@@ -90,24 +82,5 @@ describe('the audit of uses', () => {
     // nor does it hold up the end of the process; the log has everything then
     await uses.flush(AbortSignal.abort());
     expect(telemetry.recorded('audited')).toHaveLength(20_006);
-  });
-
-  it('continues after a record that could not be stored, which the log has', async () => {
-    const { clock, telemetry, audit } = world();
-    let isBlocked = true;
-    const append = async (record: AuditRecord): Promise<void> => {
-      if (isBlocked) throw new FaultError('index.blocked', 'the disk is full');
-      await audit.append(record);
-    };
-    const uses = createKeyUses({ audit: { append }, clock, telemetry });
-    uses.used(keyActor(), 'listJobs');
-    await clock.advance(5_000);
-    await uses.storeEnded();
-    isBlocked = false;
-    uses.used(keyActor(), 'listJobs');
-    await uses.flush(signal);
-    expect(audit.records).toHaveLength(1);
-    expect(telemetry.recorded('audited')).toHaveLength(2);
-    expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
   });
 });

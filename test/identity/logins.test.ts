@@ -311,33 +311,6 @@ describe('a grant', () => {
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
   });
 
-  it('to an address waits if its user logs in without it at this moment', async () => {
-    const world = createIdentityWorld({ allowed: ['any'] });
-    const { token } = await logIn(world);
-    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
-    const { state } = world.store;
-    const list: typeof state.list = async (...asked) => {
-      const found = await state.list(...asked);
-      await logIn(world);
-      return found;
-    };
-    const people = createPeople({ state: { ...state, list }, clock: world.clock, rules: world.rules });
-    expect((await people.change('alice@example.com', { role: 'admin' }, 'root')).user).toBeUndefined();
-    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
-    expect(await world.store.state.count('appointment')).toBe(1);
-  });
-
-  it('to an address that several people had is for the one who logged in last', async () => {
-    const world = createIdentityWorld();
-    await logIn(world);
-    await world.clock.advance(1_000);
-    world.issuer.personIs({ sub: 's-later', email: 'alice@example.com', email_verified: true });
-    await logIn(world);
-    const later = userIdOf(ISSUER, 's-later');
-    expect(await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root')).toMatchObject({ user: { id: later } });
-    expect([(await world.users.get(aliceId))?.role, (await world.users.get(later))?.role]).toEqual(['user', 'admin']);
-  });
-
   it('waits if the known user is disabled, is not verified or is one of another issuer', async () => {
     const world = createIdentityWorld({ allowed: ['any'] });
     const people = peopleOf(world);
@@ -444,19 +417,6 @@ describe('the role user', () => {
   it('is refused while a rule of the settings makes the administrator', async () => {
     const { people } = await withAdmins({ adminEmails: ['alice@example.com'] });
     await expect(people.change(aliceId, { role: 'user' }, 'root')).rejects.toMatchObject({ code: 'user.role-by-rule' });
-  });
-
-  it('of a user who is none changes nothing, and takes back what waits while the user is disabled', async () => {
-    const { world, people } = await withAdmins();
-    world.issuer.personIs({ sub: 's-carol', email: 'carol@example.com', email_verified: true });
-    await logIn(world);
-    const carolId = userIdOf(ISSUER, 's-carol');
-    await people.change(carolId, { disabled: true }, 'root');
-    expect(await people.change(carolId, { role: 'admin' }, 'root')).toMatchObject({ waiting: { sub: 's-carol' } });
-    expect((await people.change(carolId, { role: 'user' }, 'root')).user).toMatchObject({ role: 'user' });
-    await people.change(carolId, { disabled: false }, 'root');
-    await logIn(world);
-    expect(await world.users.get(carolId)).toMatchObject({ role: 'user' });
   });
 });
 

@@ -100,19 +100,6 @@ describe('through a proxy', () => {
     expect(proxy.asked.map(({ url }) => url)).toEqual(['https://search.internal/', 'http://search.internal:9200/']);
   });
 
-  it('Amazon OpenSearch Service is reached with the signature of the chain’s credentials', async () => {
-    for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) vi.stubEnv(name, undefined);
-    vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIDEXAMPLE');
-    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
-    const proxyEnv = proxyOf({ HTTPS_PROXY: proxy.url });
-    const region = 'us-east-1';
-    const options = { urls: [`https://${DOMAIN}`], requestTimeoutMs: 10_000, proxyEnv };
-    const signed = createOpenSearchClient({ ...options, signing: { region, credentials: chainCredentials({ region, proxyEnv }) } });
-    expect(await signed.send({ method: 'GET', path: '/' })).toMatchObject({ status: 200 });
-    expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([[`https://${DOMAIN}/`, 'eu-west-1/es']]);
-    await signed.close();
-  });
-
   it('nothing is reached that NO_PROXY names, nor anything of this machine', async () => {
     const direct = createServer((_, outgoing) => outgoing.setHeader('content-type', 'application/json').end('{}')).listen(0, '127.0.0.1');
     await once(direct, 'listening');

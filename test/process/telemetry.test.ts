@@ -1,7 +1,7 @@
 import { FaultError } from '../../src/base/fault.ts';
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
-import { faults, type FaultCode } from '../../src/base/fault.ts';
+import { faults } from '../../src/base/fault.ts';
 import { outcomeKinds } from '../../src/events/outcome.ts';
 import { dialects } from '../../src/events/record.ts';
 import { seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
@@ -57,12 +57,6 @@ it('has one series for each combination of label values, and no other', async ()
     const combinations = Object.values(labels).reduce((product, values) => product * values.length, 1);
     expect([name, all.filter((each) => each === name || each.startsWith(`${name}{`)).length]).toEqual([name, combinations]);
   }
-});
-
-it('offers Node’s own metrics too, and the content type of the text format', async () => {
-  const world = createWorld();
-  expect(await world.metricsText()).toContain('nodejs_eventloop_lag_seconds');
-  expect(world.contentType).toMatch(/^text\/plain/);
 });
 
 it('makes no series of a value that the label’s set does not hold', async () => {
@@ -135,21 +129,6 @@ it('Fix: shows no number of what was not read for two minutes, or never, and the
   expect(await value('tally_compared_oldest_age_seconds')).toBe(6);
 });
 
-it('shows a pause by whatever fault of a probe', async () => {
-  const { telemetry, value } = createWorld();
-  const shared = Object.entries(faults).flatMap(([code, { circuit }]) => (circuit === 'cluster' ? [code as FaultCode] : []));
-  for (const fault of [...shared, 'internal.unexpected'] as const) {
-    telemetry.setCounts('tally_paused', [{ fault }]);
-    expect(await value(`tally_paused{fault="${fault}"}`)).toBe(1);
-  }
-});
-
-it.each([Number.NaN, Number.POSITIVE_INFINITY])('does not throw at a duration of %d', async (duration) => {
-  const { telemetry, value } = createWorld();
-  telemetry.observe('tally_event_lag_seconds', duration);
-  expect(await value('tally_event_lag_seconds_count')).toBe(0);
-});
-
 it('Fix: escapes what a terminal would act on or hide in every text of a line', () => {
   const { telemetry, text } = createWorld('debug');
   const nasty = 'a\u009b31m\u202e\u200b\ufeff\u001b[2J';
@@ -182,18 +161,6 @@ it('writes no password of a URL', () => {
   telemetry.info('index store', { url: 'https://admin:hunter2@search.example:9200' });
   expect(text.join('')).not.toContain('hunter2');
   expect(text.join('')).toContain('search.example');
-});
-
-it.each([
-  ['silent', 0],
-  ['error', 1],
-  ['info', 2],
-])('writes at level %s what is at least as severe', (level, count) => {
-  const { telemetry, text } = createWorld(level);
-  telemetry.debug('a detail');
-  telemetry.info('a fact');
-  telemetry.error('a failure');
-  expect(text).toHaveLength(count);
 });
 
 it('logs a failure that lasts once in ten minutes, with advice', async () => {
@@ -244,15 +211,6 @@ it('warns of a bounded number of subjects, once that there are more, and of thos
   expect(lines()).toHaveLength(2_002);
 });
 
-it('is silenced in one message only', () => {
-  const { telemetry, lines } = createWorld();
-  for (let index = 0; index < 2_000; index += 1) telemetry.warnOnce('unconnected', `bucket-${index}`, {});
-  const before = lines().length;
-  telemetry.warnOnce('unknown event', 'Sung', {});
-  telemetry.requestFailed('receive', new FaultError('queue.unreachable', 'ECONNREFUSED'));
-  expect(lines()).toHaveLength(before + 2);
-});
-
 it.each(['info', 'error', 'fatal'])('logs each audit record as one line, whatever the level: %s', (level) => {
   const { telemetry, text, lines } = createWorld(level);
   telemetry.info('not an audit record');
@@ -270,10 +228,4 @@ it.each(['info', 'error', 'fatal'])('logs each audit record as one line, whateve
   });
   for (const unsafe of ['\u001b', '\u202e']) expect(text.join('')).not.toContain(unsafe);
   expect(lines().filter(({ audit }) => audit !== true)).toHaveLength(level === 'info' ? 1 : 0);
-});
-
-it('logs no audit record in a process that logs nothing', () => {
-  const { telemetry, text } = createWorld('silent');
-  telemetry.audited(auditRecord);
-  expect(text).toEqual([]);
 });

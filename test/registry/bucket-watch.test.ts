@@ -100,15 +100,6 @@ describe('the watch of the records', () => {
     expect(countOf(world, 'tally_jobs', {})).toBe(0);
   });
 
-  it('reads region and versioning of each bucket again once they are a day old', async () => {
-    const world = await setUp();
-    world.storage.setVersioning('aaa', 'enabled');
-    await world.run(DAY_MS - 600_000);
-    expect((await world.record('aaa'))?.versioning.status).toBe('never');
-    await world.run(1_300_000);
-    expect((await world.record('aaa'))?.versioning.status).toBe('enabled');
-  });
-
   it('of a bucket that is gone does not keep it from the others', async () => {
     const world = await setUp();
     world.storage.deleteBucket('aaa');

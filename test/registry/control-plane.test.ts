@@ -85,22 +85,6 @@ describe('requests that are not as documented', () => {
     expect(fake.asked).toEqual([]);
   });
 
-  it.each([
-    ['DELETE', '/v1/api-keys/k1', '{"force":true}'],
-    ['GET', '/v1/buckets', '{}'],
-    ['HEAD', '/v1/buckets', '{}'],
-  ])('%s %s takes no body', async (method, path, body) => {
-    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) };
-    const answer = await send(method, path, { headers, body });
-    if (method === 'HEAD') expect(answer.status).toBe(400);
-    else expectProblem(answer, 400, 'request.invalid');
-    expect(fake.asked).toEqual([]);
-  });
-
-  it('may say nothing in JSON where there is nothing to say', async () => {
-    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/buckets/photos/reindex', value)).status).toBe(202);
-  });
-
   it.each(['{"bucket"', '{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', ''])('a body %j is refused', async (body) => {
     const headers = { 'content-type': 'application/json', 'content-length': String(body.length) };
     expectProblem(await send('POST', '/v1/buckets', { headers, body }), 400, 'request.invalid');
@@ -376,12 +360,6 @@ describe('the other documents', () => {
     expect((await send('GET', '/livez')).status).toBe(200);
   });
 
-  it('answers metrics in the text format of Prometheus', async () => {
-    const { headers, text } = await send('GET', '/metrics');
-    expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(text).toBe('tally_up 1\n');
-  });
-
   it('lets no answer be cached, sniffed, framed or read by a page, problems included', async () => {
     for (const path of ['/v1/buckets', '/livez', '/nothing', '/v1/objects?colour=red', '/v1/buckets/%ff']) {
       expect((await send('GET', path)).headers).toMatchObject({
@@ -391,10 +369,6 @@ describe('the other documents', () => {
         'cross-origin-resource-policy': 'same-origin',
       });
     }
-  });
-
-  it('answers HEAD as GET without the body', async () => {
-    expect(await send('HEAD', '/v1/buckets')).toMatchObject({ status: 200, text: '' });
   });
 });
 

@@ -137,14 +137,6 @@ describe('a cursor', () => {
       expect(places(await found(admin, `${order}limit=1&cursor=${first.next}`))).toHaveLength(1);
     }
   });
-
-  it.each([
-    ['is no text of ours', 'AAAA'],
-    ['is a position of another list', encodeCursor(['photos'])],
-  ])('that %s is refused', async (_, cursor) => {
-    const { status, text } = await world.send(await world.logIn(ADMIN), `/v1/objects?cursor=${cursor}`);
-    expect([status, (JSON.parse(text) as { code: string }).code]).toEqual([400, 'request.invalid']);
-  });
 });
 
 describe('an API key', () => {

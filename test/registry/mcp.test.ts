@@ -6,8 +6,6 @@ import type { CheckedOperations } from '../../src/registry/contract/contract.ts'
 import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { bucketAnswer, createFakeControl, objectDocument, type FakeControl } from '../support/fakes/control.ts';
-import { listenControlPlane } from '../support/servers/control-plane.ts';
-import { get } from '../support/identity/browser.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 
 const AT = '2026-01-02T03:04:05.000Z';
@@ -235,31 +233,6 @@ describe('what fails', () => {
     }
     await expect(client.callTool({ name: 'delete_objects', arguments: {} })).rejects.toThrow('there is no tool with this name');
     expect(fake.asked).toEqual([]);
-  });
-
-  it('in time is an answer too: an operation that hangs is aborted', async () => {
-    const signals: AbortSignal[] = [];
-    const listener = await listenControlPlane({
-      operations: {
-        ...fake.checked,
-        searchObjects: (_, { signal }) => {
-          signals.push(signal);
-          return new Promise(() => undefined);
-        },
-      },
-      operationTimeoutMs: 20,
-    });
-    closes.push(() => listener.close());
-    const body = JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'index_agreement', arguments: { bucket: 'photos' } },
-    });
-    const answer = await get(`${listener.url}/mcp`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-    expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('request.timeout')]);
-    expect(answer.text).toContain('"isError":true');
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
   });
 });
 

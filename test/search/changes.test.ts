@@ -93,7 +93,7 @@ describe('the feed', () => {
   });
 
   it('brings any follower to what the index says, however long it is away, whenever it is killed, and by whatever clock is purged', async () => {
-    for (let seed = 1; seed <= (isLong ? 2_000 : 250); seed += 1) {
+    for (let seed = 1; seed <= (isLong ? 2_000 : 60); seed += 1) {
       const random = createRandom(seed);
       const { objects, maintenance, parts, read, write } = await setUp();
       const followers = Array.from({ length: 3 }, () => createFollower<string>());

@@ -67,13 +67,6 @@ describe('explaining a key', () => {
     expect((await operations.listGaps({ query: { limit: 10 } }, context)).items.length).toBe(1);
   });
 
-  it('shows a key that neither side has', async () => {
-    const { explain } = await setUp();
-    const explanation = await explain('photos', 'none');
-    expect(explanation).toMatchObject({ agrees: true, storage: { state: { present: false } } });
-    expect(explanation.index).toBeUndefined();
-  });
-
   it('shows the fault that S3 answers with, and its advice', async () => {
     const { storage, explain } = await setUp();
     storage.failWith(new FaultError('object.denied', 'neither HEAD nor LIST'));
@@ -91,10 +84,5 @@ describe('explaining a key', () => {
   ])('answers %s for %s and its key', async (code, bucket, key) => {
     const { explain } = await setUp();
     await expect(explain(bucket, key)).rejects.toMatchObject({ code });
-  });
-
-  it('stops when its signal is aborted', async () => {
-    const { explain } = await setUp(AbortSignal.abort(new Error('stopping')));
-    await expect(explain('photos', 'a')).rejects.toThrow('stopping');
   });
 });

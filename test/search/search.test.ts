@@ -120,13 +120,6 @@ describe('search', () => {
     expect(await search({ query: 'modified<999999y', cursor: far })).toMatchObject({ items: [] });
   });
 
-  it('names a next page only if there is one', async () => {
-    const search = await searchOver(keys);
-    expect(await search({ limit: 3 })).not.toHaveProperty('next');
-    expect(await search({ limit: 2 })).toHaveProperty('next');
-    expect(await allPages(search, { limit: 1 })).toMatchObject({ pages: 3 });
-  });
-
   it.each([1_000, 1_001])('knows at the largest limit whether there is more than %i', async (count) => {
     const search = await searchOver(Array.from({ length: count }, (_, index) => ({ bucket: 'one', key: `key-${index}` })));
     const { found, pages } = await allPages(search, { limit: 1_000 });
@@ -192,11 +185,6 @@ describe('search', () => {
       code: 'request.invalid',
       message: expect.stringContaining('another order'),
     });
-  });
-
-  it.each([{ cursor: 'nonsense' }, { cursor: 'nonsense', q: '' }])('refuses a cursor that no page answered: %j', async (request) => {
-    const search = await searchOver([]);
-    await expect(search(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('cursor: ') });
   });
 
   it('refuses what a bucket is not enriched with, rather than that no object has it', async () => {

@@ -68,22 +68,6 @@ it('stops what is still starting, and once more what got through meanwhile', asy
   expect(world.stops()).toBe(2);
 });
 
-it('ends with 0 when the start fails because it was stopped', async () => {
-  const world = createWorld();
-  world.signals.emit('SIGINT');
-  await world.stopBegan.promise;
-  world.started.reject(new Error('the process stops'));
-  world.stopped.resolve();
-  expect(await world.exitCode).toBe(0);
-});
-
-it('ends with 1 at the deadline when a start that was interrupted never ends', async () => {
-  const world = createWorld(1);
-  world.signals.emit('SIGTERM');
-  world.stopped.resolve();
-  expect(await world.exitCode).toBe(1);
-});
-
 it('rejects with what kept it from starting', async () => {
   const world = createWorld();
   world.started.reject(new Error('address in use'));

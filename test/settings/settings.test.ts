@@ -31,10 +31,6 @@ describe('settings', () => {
     });
   });
 
-  it('that are empty count as not set', () => {
-    expect(settingsOf({ TALLY_LOG_LEVEL: '', TALLY_INDEX_URL: '', TALLY_NO_SUCH: '' }).TALLY_LOG_LEVEL).toBe('info');
-  });
-
   it('tell all mistakes at once, names that do not exist among them', () => {
     const environment = {
       TALLY_QEUE_URL: 'https://sqs/1/q',
@@ -116,23 +112,6 @@ describe('settings', () => {
       expect(mistakes.join()).not.toContain('secret');
     }
     expect(mistakesOf({ [name]: 'http://localhost:4566/000000000000/q' })).toEqual([]);
-  });
-
-  it('read lists, addresses and flags', () => {
-    const settings = settingsOf({
-      TALLY_QUEUE_URL: ' https://sqs/1/a , https://sqs/1/b,',
-      TALLY_HTTP_ADDRESS: '[::1]:0',
-      TALLY_EMBEDDED: 'true',
-      TALLY_S3_FORCE_PATH_STYLE: 'false',
-      TALLY_INDEX_SHARDS: ' 16 ',
-    });
-    expect(settings).toMatchObject({
-      TALLY_QUEUE_URL: ['https://sqs/1/a', 'https://sqs/1/b'],
-      TALLY_HTTP_ADDRESS: { host: '::1', port: 0 },
-      TALLY_EMBEDDED: true,
-      TALLY_S3_FORCE_PATH_STYLE: false,
-      TALLY_INDEX_SHARDS: 16,
-    });
   });
 
   it.each([

@@ -79,11 +79,6 @@ describe('the union of parts', () => {
       ),
     );
   });
-
-  it('finds the shorter prefix also where UTF-16 would have another one between', () => {
-    const parts = ['\uffff', '\u{1f600}', '\u{1f600}a', '\uffffa'].map((prefix) => ({ bucket: 'bucket-1', prefix }));
-    expect(mergedParts(parts).map(({ prefix }) => prefix)).toEqual(['\uffff', '\u{1f600}']);
-  });
 });
 
 describe('a part of what is read', () => {

@@ -33,11 +33,6 @@ describe('a login by the browser', () => {
     expect(registry.credentialsSent()).toEqual([`Bearer ${world.session().token}`]);
   });
 
-  it('names this machine in letters that a page can show', async () => {
-    await world.logIn();
-    expect(world.registry.received.find(({ place }) => place === 'GET /login/authorize')?.query['machine']).toBe('laptop of Ada');
-  });
-
   it('keeps the secret parts of the address out of what other users of the machine can see', async () => {
     await world.logIn();
     expect(world.shown.join()).not.toMatch(/state|challenge/);
@@ -96,18 +91,6 @@ describe('a login by the browser', () => {
     expect(await world.pages[0]).toContain('The login failed');
     expect(existsSync(world.file)).toBe(false);
   });
-
-  it('ends when it is interrupted', async () => {
-    const interrupt = new AbortController();
-    const ports = {
-      ...world.browser,
-      openBrowser: async () => {
-        interrupt.abort(new Error('interrupted'));
-        return true;
-      },
-    };
-    await expect(world.client.login(world.registry.url, ports, interrupt.signal)).rejects.toThrow('interrupted');
-  });
 });
 
 describe('a login by a pasted code', () => {
@@ -126,11 +109,6 @@ describe('a login by a pasted code', () => {
   it('is refused for a wrong code', async () => {
     const ports = { ...world.terminal, ask: async () => 'wrong' };
     await expect(world.client.login(world.registry.url, ports, never)).rejects.toThrow('the registry refused the code');
-  });
-
-  it('needs a terminal', async () => {
-    const ports = { ...world.terminal, ask: undefined };
-    await expect(world.client.login(world.registry.url, ports, never)).rejects.toThrow('neither a browser nor a terminal');
   });
 });
 

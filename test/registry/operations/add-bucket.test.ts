@@ -11,20 +11,6 @@ import { createControlWorld } from '../../support/worlds/control.ts';
 const DAY_MS = 86_400_000;
 
 describe('adding a bucket', () => {
-  it.each([undefined, 'notification', 'eventbridge'] as const)('Fix: with a topic beside the source %s is refused', async (source) => {
-    const world = createControlWorld();
-    const topic = { topic_arn: 'arn:aws:sns:eu-central-1:123456789012:uploads' };
-    await expect(world.add({ bucket: 'photos', ...topic, ...(source && { source }) }, 'someone')).rejects.toMatchObject({
-      code: 'request.invalid',
-      message: expect.stringMatching(/Tally makes the topic.*"topic" if S3 publishes to it, "routed" if a rule of EventBridge does/),
-    });
-    expect(
-      await world.connections
-        .plan('photos', { ...topic, ...(source && { source }) }, new AbortController().signal)
-        .catch((error: unknown) => error),
-    ).toMatchObject({ code: 'request.invalid' });
-  });
-
   // Bug: `bucket add demo --source routed` in the embedded mode said that it was done, and the source stayed
   it.each(['topic', 'routed', 'eventbridge', 'webhook'] as const)(
     'of the embedded storage with the source %s is refused',

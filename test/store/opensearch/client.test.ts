@@ -207,13 +207,6 @@ describe('a client of several nodes', () => {
     }
   });
 
-  it('takes a node that is named twice for one', async () => {
-    const node = await startNode(cutting);
-    const { host } = new URL(node.url);
-    expect(await statuses(connect([node.url, `http://user:pass@${host}/`]), 1, bulk)).toEqual(['none']);
-    expect(node.asked()).toBe(1);
-  });
-
   it('ends what is under way when it is closed', async () => {
     const client = connect([(await startNode(silent)).url, (await startNode()).url]);
     const sent = client.send(read).catch((error: unknown) => error);

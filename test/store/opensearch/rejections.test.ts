@@ -58,14 +58,6 @@ describe('a document that its index refuses', () => {
     expect(world.request(['a', refused])).toEqual(['index.rejected']);
   });
 
-  it('is a fault of its index from the fourth in a row on, so that a mistake costs no more than three documents', () => {
-    const world = createWorld();
-    world.request(['a', written], ['b', written]);
-    const four = Array.from({ length: 4 }, () => ['a', refused] as const);
-    expect(world.request(...four)).toEqual(['index.rejected', 'index.rejected', 'index.rejected', 'bucket.index-misconfigured']);
-    expect(world.request(['a', refused], ['b', refused])).toEqual(['bucket.index-misconfigured', 'index.rejected']);
-  });
-
   it('leaves every other fault as it is', () => {
     const blocked: IndexWriteAnswer = { kind: 'fault', fault: { code: 'bucket.index-blocked', reason: 'r' } };
     expect(createWorld().request(['a', blocked], ['a', { kind: 'equal' }])).toEqual(['bucket.index-blocked', 'equal']);

@@ -3,7 +3,7 @@ import { faultOf, faults } from '../../../src/base/fault.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { live } from '../../contracts/world.ts';
 import type { Proxy, TestStore } from '../../support/servers/opensearch.ts';
-import { openTestStore, raw, startProxy } from '../../support/servers/opensearch.ts';
+import { openTestStore, raw } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 
 describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
@@ -105,12 +105,5 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     await raw('DELETE', `/${prefix}-state-1/_alias/${prefix}-state`);
     await store.setup.prepare();
     expect(await store.state.get('bucket:a')).toMatchObject({ record: { kept: true } });
-  });
-
-  it('only reads when there is nothing to do', async () => {
-    await store.setup.prepare();
-    proxy = await startProxy((_, forward) => forward());
-    await opened.another({ urls: [proxy.url] }).setup.prepare();
-    expect(new Set(proxy.requests.map(({ method }) => method))).toEqual(new Set(['GET']));
   });
 });

@@ -73,24 +73,6 @@ describe.skipIf(opensearchUrl() === undefined)('signed requests', () => {
     }
   }
 
-  it.each<[tampered: string, tamper: (request: ProxiedRequest) => ProxiedRequest, mistake: string]>([
-    ['body', (request) => ({ ...request, body: `${request.body} ` }), 'another body'],
-    ['path', (request) => ({ ...request, path: `/other${request.path}` }), 'another signature'],
-    ['content type', (request) => ({ ...request, headers: { ...request.headers, 'content-type': 'text/plain' } }), 'another signature'],
-  ])('are denied when their %s was tampered with', async (_, tamper, mistake) => {
-    onTheWay = tamper;
-    await expect(listJobs()).rejects.toMatchObject({ code: 'index.denied' });
-    expect(new Set(mistakes)).toEqual(new Set([mistake]));
-  });
-
-  it('are denied when they are signed with another secret or for another region', async () => {
-    stubCredentials('another');
-    await expect(listJobs()).rejects.toMatchObject({ code: 'index.denied' });
-    stubCredentials();
-    await expect(listJobs({ AWS_REGION: 'us-east-1' })).rejects.toMatchObject({ code: 'index.denied' });
-    expect(mistakes).toEqual(['another signature', 'signed for es in us-east-1']);
-  });
-
   it('are what TALLY_INDEX_AUTH=sigv4 sends, and nothing else does', async () => {
     // behind the door: this prefix was never prepared
     await expect(listJobs({ TALLY_INDEX_PREFIX: 'never-prepared' })).rejects.toMatchObject({ code: 'index.state-missing' });

@@ -248,15 +248,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       const { inspect } = await import('node:util');
       for (const error of told) expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/pa(\/|%2F)ss|Basic /);
     });
-
-    it('may differ by node, and a URL may have a path', async () => {
-      proxy = await startProxy(() => ({ status: 503, body: '' }));
-      const [first, second] = ['a', 'b'].map((name) => `${proxy?.url.replace('http://', `http://${name}:p@`)}/${name}`);
-      const two = opened.another({ urls: [first ?? '', second ?? '', second ?? ''] });
-      for (let round = 0; round < 4; round += 1) await two.objects.probe().catch(() => undefined);
-      const seen = new Set(proxy.requests.map(({ path, headers }) => `${path.slice(0, 3)} ${String(headers['authorization'])}`));
-      expect([...seen].sort()).toEqual(['a', 'b'].map((name) => `/${name}/ Basic ${Buffer.from(`${name}:p`).toString('base64')}`));
-    });
   });
 
   describe('state', () => {

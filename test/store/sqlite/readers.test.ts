@@ -1,12 +1,12 @@
 /** The thread that searches a SQLite index beside the one that writes it. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createSqliteConnection } from '../../../src/store/sqlite/connection.ts';
 import { searchObjects } from '../../../src/store/sqlite/search.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
@@ -36,21 +36,27 @@ const write = (store: Store, keys: readonly string[]) =>
   store.objects.write(keys.map((key) => ({ document: documentAt(key), equalClock: 'accept' })));
 
 describe('the thread that searches a SQLite index', () => {
+  let folder: string;
   let store: Store;
   let path: string;
 
-  beforeEach(async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tally-readers-'));
-    path = join(folder, 'index.sqlite');
-    store = createSqliteStore(path);
-    onTestFinished(async () => {
-      await store.close();
-      await rm(folder, { recursive: true });
-    });
-    await store.setup.prepare();
-    await store.objects.createBucket(BUCKET);
+  // written once: each test has a copy
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tally-readers-'));
+    const written = createSqliteStore(join(folder, 'written.sqlite'));
+    await written.setup.prepare();
+    await written.objects.createBucket(BUCKET);
     const keys = Array.from({ length: 20_000 }, (_, at) => `folder/file-${at}.txt`);
-    for (let from = 0; from < keys.length; from += 1_000) await write(store, keys.slice(from, from + 1_000));
+    for (let from = 0; from < keys.length; from += 1_000) await write(written, keys.slice(from, from + 1_000));
+    await written.close();
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  beforeEach(async () => {
+    path = join(await mkdtemp(join(folder, 'copy-')), 'index.sqlite');
+    await copyFile(join(folder, 'written.sqlite'), path);
+    store = createSqliteStore(path);
+    onTestFinished(() => store.close());
   });
 
   it('does not keep an event waiting: it is stored while sums are made, and the next search finds it', async () => {

@@ -135,15 +135,6 @@ describe('the file of a SQLite store', () => {
     expect(await store.state.get('x')).toBeUndefined();
   });
 
-  it('may be empty at first, and stays so until it is prepared', async () => {
-    await writeFile(path, '');
-    const store = open();
-    expect(await codeOf(store.state.get('x'))).toBe('index.state-missing');
-    expect(await readFile(path, 'utf8')).toBe('');
-    await store.setup.prepare();
-    expect(await store.state.get('x')).toBeUndefined();
-  });
-
   it.each([
     { schema: 99, code: 'index.newer', advice: 'newest Tally version' },
     { schema: 1, code: 'index.older', advice: 'Start a new index' },
@@ -206,14 +197,6 @@ describe('the file of a SQLite store', () => {
     });
     database.close();
   });
-
-  it('is not opened again by a store that was closed', async () => {
-    const store = await prepared();
-    await store.close();
-    await store.close();
-    expect(await codeOf(store.state.get('x'))).toBe('index.unreachable');
-    expect(await codeOf(store.setup.prepare())).toBe('index.unreachable');
-  });
 });
 
 describe('what SQLite answers', () => {
@@ -232,11 +215,6 @@ describe('what SQLite answers', () => {
       ).code,
     ).toBe('index.blocked');
     database.close();
-  });
-
-  it('that is no error of SQLite or of the file is passed on', () => {
-    const bug = new TypeError('x is not a function');
-    expect(sqliteFault(bug, path)).toBe(bug);
   });
 });
 
@@ -290,24 +268,9 @@ describe('the lock of tally serve', () => {
     if (lock !== 'held') lock.release();
     expect(acquireServeLock(path)).not.toBe('held');
   });
-
-  it('cannot be asked for where no file can be made', async () => {
-    await writeFile(join(folder, 'plain'), '');
-    expect(() => acquireServeLock(join(folder, 'plain', 'index.sqlite'))).toThrow('index.unreachable');
-  });
 });
 
 describe('a bucket of more documents than one transaction deletes', () => {
-  it('is removed as a whole', async () => {
-    const store = await prepared();
-    for (const part of [0, 1, 2])
-      await store.objects.write(writesOf(numbered(1_000).map((one) => ({ ...one, key: `${part}/${one.key}` }))));
-    await store.objects.removeBucket('b');
-    expect(await store.objects.getMany('b', ['0/k0', '1/k500', '2/k999'])).toEqual([undefined, undefined, undefined]);
-    expect(await keysFound(store)).toEqual([]);
-    checkIntegrity();
-  });
-
   it('does not come back with its documents when its removal was interrupted', async () => {
     const store = await prepared();
     await store.objects.write(writesOf([...numbered(1_500), live('words')]));
@@ -380,25 +343,6 @@ describe('the feed of a SQLite store', () => {
     }
   });
 
-  it('knows none of a copy that was made while the process wrote', async () => {
-    const first = await prepared();
-    await first.objects.write(writesOf([live('a')]));
-    await first.close();
-    await copyFile(path, `${path}.copy`);
-    const again = open();
-    await again.objects.write(writesOf([live('b')]));
-    const late = await again.objects.position('b');
-    await again.close();
-    await copyFile(`${path}.copy`, path);
-    const database = new DatabaseSync(path);
-    // as if the copy had been made in the middle of that process's writes
-    database.prepare('INSERT INTO starts (name, last) VALUES (?, 1)').run(late['0']!.start!);
-    database.close();
-    const third = open();
-    await third.objects.write(writesOf([live('c'), live('d'), live('e')]));
-    expect(await third.objects.changes('b', { ...page, after: late })).toBe('lost');
-  });
-
   it('leaves to the next page what is written while it reads', async () => {
     const store = await prepared();
     await store.objects.write(writesOf([live('a')]));
@@ -468,18 +412,6 @@ describe('the words of a SQLite store', () => {
 
 describe('the end of a prefix’s range', () => {
   const compare = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
-
-  it.each([
-    { prefix: '', end: undefined },
-    { prefix: 'a', end: 'b' },
-    { prefix: 'ab/', end: 'ab0' },
-    { prefix: '\ud7ff', end: '\ue000' },
-    { prefix: '\uffff', end: '\u{10000}' },
-    { prefix: 'a\u{10ffff}\u{10ffff}', end: 'b' },
-    { prefix: '\u{10ffff}', end: undefined },
-  ])('of $prefix is $end', ({ prefix, end }) => {
-    expect(firstAfterPrefix(prefix)).toBe(end);
-  });
 
   it('parts the strings that have the prefix from those that come after', () => {
     const text = fc.string({ unit: 'binary', maxLength: 4 });
