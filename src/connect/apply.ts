@@ -1,34 +1,32 @@
 /**
- * Applies a plan, resumes and pauses a notification, and takes away what Tally made. One call is one pass of the loop, which a caller
- * repeats until it is done. The record of a connection is stored before its parts are made, and goes after them.
+ * Applies a plan, pauses and resumes a notification, and takes away what Tally made. One call is one pass of the loop, which a caller
+ * repeats until it is done. The connection is stored in the bucket's record before its parts are made, and goes with the record,
+ * after them.
  */
-import type { BucketRecord, BucketSource, ConnectionCheck } from '../records/bucket.ts';
+import {
+  bucketRecordSchema,
+  specOf,
+  type BucketRecord,
+  type BucketSource,
+  type Connection,
+  type ConnectionSpec,
+} from '../records/bucket.ts';
 import { dialects, isFormOf } from '../events/record.ts';
 import { inSentence } from '../base/commands.ts';
 import { defined, omit } from '../base/defined.ts';
 import { markId } from '../records/dirty.ts';
-import { canonicalJson } from './canonical.rules.ts';
-import {
-  connectionSchema,
-  earlierAfter,
-  earlierSpecs,
-  isTrail,
-  madeSchema,
-  specOf,
-  subscriptionName,
-  type ConnectionRecord,
-  type ConnectionSpec,
-} from './connection.rules.ts';
-import { removingFinding } from './finding.rules.ts';
-import { changesText, touchedText, type Change, type Kept, type Plan } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import { appliedWithinMs, forgetProof, openChangeGap, proveGap } from '../observing/gaps.ts';
+import { notConnected, requireBucket } from '../observing/known-buckets.ts';
+import type { ConnectionView } from '../registry/contract/connections.ts';
 import type { TakeLease } from '../store/lease.ts';
 import type { StateStore, WithPorts } from '../store/store.ts';
-import { listAllEntries, listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
-import { refs } from './refs.ts';
-import { busy, RETRY_MS, underLease, type Run, type Seen, type Waiting } from './loop.ts';
-import { queuesOf, type Remains } from './sources/look.ts';
+import { listAllEntries, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
+import { busy, RETRY_MS, underLease, type Run } from './loop.ts';
+import { parseArn } from './names.rules.ts';
+import { changesText, touchedText, type Change, type Kept, type Plan } from './plan.rules.ts';
+import { canonicalJson } from './policy.rules.ts';
+import { queuesOf, subscriptionName, type Remains } from './sources/look.ts';
 import { notificationRemoval } from './sources/notification.ts';
 import { desired, diff, removal, type LookAt } from './sources/sources.ts';
 
@@ -49,50 +47,44 @@ export interface ApplyOptions {
   readonly isResuming?: boolean;
 }
 
-export type Applied =
-  /** `changed`: something was made since it was applied last. */
-  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly changed: boolean }
-  | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
-
-/** What one look of an apply has found. */
-interface Looked extends Seen {
-  readonly plan: Plan;
-  readonly connection: ConnectionRecord | undefined;
-}
-
 /**
  * Makes in AWS what the bucket must have. Throws `connect.plan-needed`, `connect.plan-outdated`, `connect.paused`, `connect.removing`,
  * the code of what blocks the plan, `connect.changed-meanwhile`, and what AWS refuses.
  */
-export async function apply(parts: ChangeParts, spec: ConnectionSpec, options: ApplyOptions, signal?: AbortSignal): Promise<Applied> {
+export async function apply(
+  parts: ChangeParts,
+  spec: ConnectionSpec,
+  options: ApplyOptions,
+  signal?: AbortSignal,
+): Promise<ConnectionView> {
   const { bucket } = spec;
-  const { state, lookAt } = parts;
-  const look = async (): Promise<Looked> => {
-    const seen = await lookAt(spec, signal);
-    const plan = diff(seen);
-    const connection = await readRecord(state, refs.connection(bucket), signal);
-    return { observed: seen.observed, plan, connection, changes: plan.changes };
+  const look = async () => {
+    const plan = diff(await parts.lookAt(spec, signal));
+    return { plan, changes: plan.changes, record: await requireBucket(parts.state, bucket, signal) };
   };
-  const check = ({ plan, connection }: Looked): void => refuse(plan, connection, options);
   const done = await underLease(parts, { bucket, specs: [spec] }, signal, async (run) => {
-    const ended = await run({ look, check, begin: (seen, change) => begin(parts, seen, change) });
-    return 'waitingFor' in ended ? waiting(ended) : finish(parts, ended);
+    const ended = await run(look, async ({ plan, record }, change) => {
+      refuse(plan, record.connection, options);
+      await begin(parts, spec, change, options);
+    });
+    if ('waitingFor' in ended) return ended;
+    refuse(ended.plan, ended.record.connection, options);
+    return finish(parts, spec, ended.record);
   });
-  return done === 'held' ? waiting({ waitingFor: 'another change of a connection' }) : done;
+  if (done !== 'held' && 'state' in done) return done;
+  const waitingFor = done === 'held' ? 'another change of a connection' : done.waitingFor;
+  return { bucket, state: 'applying', waiting_for: waitingFor, retry_after_ms: RETRY_MS };
 }
 
 /** Makes the notification again that was taken away. Throws `connect.not-applied`, `connect.not-paused`, and what an apply throws. */
-export async function resume(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<Applied> {
+export async function resume(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionView> {
   const connection = await requireConnection(parts.state, bucket, signal);
-  // an apply that no pause preceded has its own plan to agree to
-  const isResuming = connection.state === 'applying' && connection.pausedAtMs !== undefined;
-  if (connection.state !== 'paused' && !isResuming)
-    throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
+  if (connection.state !== 'paused') throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
   return apply(parts, specOf(connection), { isAgreed: true, isResuming: true }, signal);
 }
 
-async function requireConnection(state: StateStore, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
-  const connection = await readRecord(state, refs.connection(bucket), signal);
+async function requireConnection(state: StateStore, bucket: string, signal: AbortSignal): Promise<Connection> {
+  const { connection } = await requireBucket(state, bucket, signal);
   if (connection !== undefined) return connection;
   throw new RequestError(
     'connect.not-applied',
@@ -100,75 +92,96 @@ async function requireConnection(state: StateStore, bucket: string, signal: Abor
   );
 }
 
-/** Stores what is about to be made, before it is made. */
-async function begin({ state, clock }: ChangeParts, { plan, connection: before }: Looked, change: Change): Promise<void> {
-  const { spec, token } = plan;
+/** Stores what is about to be made, before it is made. What arrived before proves nothing about what is there after it. */
+async function begin({ state, clock }: ChangeParts, spec: ConnectionSpec, change: Change, { isResuming }: ApplyOptions): Promise<void> {
   const nowMs = clock.nowMs();
+  const topicArn = desired(spec).subscription?.topicArn;
   const isOthers = change.part === 'trail' || (change.part === 'subscription' && change.action === 'create');
-  const next: ConnectionRecord = {
-    ...(before && madeSchema.parse(before)),
-    ...spec,
-    earlier: earlierAfter(before, spec),
-    state: 'applying',
-    token,
-    made: madeWith(before, [...(isOthers ? [change.name] : []), ...(await madeByOthers(state, spec))]),
-    changedAtMs: nowMs,
-  };
-  await updateRecord(state, refs.connection(spec.bucket), () => next);
-  await forgetArrivals(state, spec, nowMs);
+  const made = [...(isOthers ? [change.name] : []), ...(await madeByOthers(state, spec))];
+  await changeBucket(state, spec.bucket, (record) => ({
+    ...omit(record, 'provenAtMs', 'arrived'),
+    waySinceMs: nowMs,
+    // by it events of this connection are known; the record of another source follows when its parts are made
+    ...(record.source === spec.source && defined({ topicArn })),
+    // only another resume continues one
+    connection: connectionOf(spec, { state: isResuming === true ? 'paused' : 'applying', made, changedAtMs: nowMs }, record.connection),
+  }));
 }
 
-/**
- * The gap is stored first, and the connection last: a process that is killed in between opens the gap again, and what the record of
- * the bucket still believes is no proof of what was made.
- */
-async function finish(parts: ChangeParts, { plan, connection: before }: Looked): Promise<Applied> {
+/** The gap is stored first: a process that is killed in between opens it again. */
+async function finish(parts: ChangeParts, spec: ConnectionSpec, before: BucketRecord): Promise<ConnectionView> {
   const { state, clock } = parts;
-  const { spec } = plan;
-  const isProven = provenBy(spec, await readRecord(state, refs.bucket(spec.bucket))) !== undefined;
-  const nowMs = clock.nowMs();
-  if (before?.state === 'applied' && isFor(spec, before)) return { state: 'applied', connection: before, changed: false };
-  // of what a person wired nothing is changed now. Only an event proves what was made, and what is known to be broken stays so until the watch finds it in order
-  if (before !== undefined || spec.byHand !== true)
-    await openChangeGap(parts, spec, { isUrgent: true, ...(!isProven && { unproven: 'events' }) });
-  const { token: _, pausedAtMs: __, ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
-  await followWay(state, spec);
-  const next: ConnectionRecord = {
-    ...kept,
-    ...spec,
-    made: madeWith(before, await madeByOthers(state, spec)),
-    earlier: earlierAfter(before, spec),
-    state: 'applied',
-    changedAtMs: nowMs,
-  };
-  await updateRecord(state, refs.connection(spec.bucket), () => next);
-  // S3's test event may have come while the gap was being stored
-  const proven = isProven ? undefined : provenBy(spec, await readRecord(state, refs.bucket(spec.bucket)));
-  if (proven !== undefined) await proveGap(parts, proven);
-  return { state: 'applied', connection: next, changed: true };
-}
-
-/** Records are believed by their source: that of the bucket becomes what was made. S3 has just answered requests that name this account as the owner, but a store of one's own has other accounts. */
-async function followWay(state: StateStore, spec: ConnectionSpec): Promise<void> {
   const { bucket, source, bucketAccount: account } = spec;
+  const { connection: known } = before;
+  if (known?.state === 'applied' && isFor(spec, known)) return { bucket, state: 'applied', source, changed: false };
   const way = { source, ...defined({ topicArn: desired(spec).subscription?.topicArn }) };
-  await updateRecord(
-    state,
-    refs.bucket(bucket),
-    (record) => record && { ...withWay(record, way), ...(source !== 'webhook' && { account }) },
-  );
+  const isProven = isProvenBy(before, way);
+  // of what a person wired nothing is changed now
+  const isMadeByUs = known !== undefined || spec.byHand !== true;
+  if (isMadeByUs) await openChangeGap(parts, spec, { isUrgent: true, unproven: isProven ? 'none' : 'events' });
+  const made = await madeByOthers(state, spec);
+  const connection = connectionOf(spec, { state: 'applied', made, changedAtMs: clock.nowMs() }, known);
+  const record = await changeBucket(state, bucket, (current) => ({
+    // what the last check found may no longer be so
+    ...omit(withWay(current, way), 'connectionCheck'),
+    // S3 has just answered requests that name this account as the owner, but a store of one's own has other accounts
+    ...(source !== 'webhook' && { account }),
+    connection,
+  }));
+  // S3's test event may have come while the gap was being stored
+  if (!isProven && isProvenBy(record, way)) await proveGap(parts, record);
+  return { bucket, state: 'applied', source, changed: true };
 }
 
-interface Way {
-  readonly source: BucketSource;
-  readonly topicArn?: string;
+function isFor(spec: ConnectionSpec, connection: Connection): boolean {
+  return canonicalJson(spec) === canonicalJson(specOf(connection));
 }
 
-/** The record with another way of its events. Without a topic, whatever the source's form has counts. What arrived by another way proves nothing, and what was found of it says nothing. */
-export function withWay(record: BucketRecord, { source, topicArn }: Way): BucketRecord {
-  if (source === record.source && topicArn === record.topicArn) return record;
-  const without = omit(record, 'topicArn', 'provenAtMs', 'connectionCheck', 'arrived', 'webhookTokens');
-  return { ...without, source, ...defined({ topicArn }), waySinceMs: beginOfWay(record, source) };
+/** Throws `bucket.not-connected`. */
+async function changeBucket(state: StateStore, bucket: string, change: (record: BucketRecord) => BucketRecord): Promise<BucketRecord> {
+  const record = await updateRecord(state, refs.bucket(bucket), (current) => current && change(current));
+  if (record === undefined) throw notConnected(bucket);
+  return record;
+}
+
+/** The connection for this spec, with what it was before and what was made for that. */
+function connectionOf(
+  spec: ConnectionSpec,
+  { made, ...more }: Pick<Connection, 'state' | 'changedAtMs'> & { readonly made: readonly string[] },
+  before: Connection | undefined,
+): Connection {
+  return { ...spec, ...more, earlier: earlierAfter(before, spec), made: [...new Set([...(before?.made ?? []), ...made])] };
+}
+
+/** The most ways that are remembered: each of the five sources, some topics and queues. */
+const EARLIER_MAX = 10;
+
+/** What is left over after a connection becomes another: what it was, without what it is now. Trails are known by what was made. */
+function earlierAfter(before: Connection | undefined, now: ConnectionSpec): ConnectionSpec[] {
+  if (before === undefined) return [];
+  // these give no part another name, place or owner
+  const wayOf = (spec: ConnectionSpec): string =>
+    canonicalJson(omit(specOf(spec), 'bucketAccount', 'enrich', 'deadLetterArn', 'trailArn', 'trailBucket'));
+  const last = specOf(before);
+  const others = (before.earlier ?? []).filter((each) => wayOf(each) !== wayOf(last));
+  return [...others, last].filter((each) => wayOf(each) !== wayOf(now)).slice(-EARLIER_MAX);
+}
+
+type Way = Pick<BucketRecord, 'source' | 'topicArn'>;
+
+function isSameWay(record: BucketRecord, { source, topicArn }: Way): boolean {
+  return source === record.source && topicArn === record.topicArn;
+}
+
+function isProvenBy(record: BucketRecord, way: Way): boolean {
+  return record.provenAtMs !== undefined && isSameWay(record, way);
+}
+
+/** The record with another way of its events. Without a topic, whatever the source's form has counts. What arrived by another way proves nothing. */
+export function withWay(record: BucketRecord, way: Way): BucketRecord {
+  if (isSameWay(record, way)) return record;
+  const without = omit(record, 'topicArn', 'provenAtMs', 'arrived', 'webhookTokens');
+  return { ...without, ...way, waySinceMs: beginOfWay(record, way.source) };
 }
 
 /** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
@@ -182,48 +195,21 @@ async function madeByOthers(state: StateStore, spec: ConnectionSpec): Promise<re
   const { subscription } = desired(spec);
   if (subscription === undefined || spec.topicArn === undefined) return [];
   const name = subscriptionName(subscription);
-  const all = await listAllRecords(state, 'connection', connectionSchema);
-  return all.some(({ made }) => made.includes(name)) ? [name] : [];
+  return (await allConnections(state)).some(({ made }) => made.includes(name)) ? [name] : [];
 }
 
-/** What arrived before this change proves nothing about what is there after it. */
-async function forgetArrivals(state: StateStore, spec: ConnectionSpec, waySinceMs: number): Promise<void> {
-  const topicArn = desired(spec).subscription?.topicArn;
-  await updateRecord(
-    state,
-    refs.bucket(spec.bucket),
-    (record) =>
-      record && {
-        ...omit(record, 'provenAtMs', 'arrived'),
-        waySinceMs,
-        // by it events of this connection are known; the record of another source follows when its parts are made
-        ...(record.source === spec.source && defined({ topicArn })),
-      },
-  );
-}
-
-function madeWith(before: ConnectionRecord | undefined, more: readonly string[]): string[] {
-  return [...new Set([...(before?.made ?? []), ...more])];
-}
-
-/** The record, if events have proven this connection. */
-function provenBy(spec: ConnectionSpec, record: BucketRecord | undefined): BucketRecord | undefined {
-  const isSame = record?.source === spec.source && record.topicArn === desired(spec).subscription?.topicArn;
-  return isSame && record.provenAtMs !== undefined ? record : undefined;
-}
-
-function waiting({ waitingFor }: Waiting): Applied {
-  return { state: 'applying', waitingFor, retryAfterMs: RETRY_MS };
-}
-
-/** Whether the record is about exactly this spec. */
-function isFor(spec: ConnectionSpec, connection: ConnectionRecord): boolean {
-  return canonicalJson(spec) === canonicalJson(specOf(connection));
+/** Throws `record.newer`: what another bucket needs must be known. */
+async function allConnections(state: StateStore): Promise<readonly Connection[]> {
+  return (await listAllEntries(state, 'bucket')).flatMap((entry) => parseEntry(entry, bucketRecordSchema).connection ?? []);
 }
 
 /** Throws what keeps the plan from being applied. */
-export function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
-  refuseState(plan.spec.bucket, connection, options);
+export function refuse(plan: Plan, connection: Connection | undefined, options: ApplyOptions): void {
+  const { bucket } = plan.spec;
+  if (connection?.state === 'removing')
+    throw new RequestError('connect.removing', `${bucket} is being removed: repeat \`tally bucket remove ${bucket}\``);
+  if (connection?.state === 'paused' && options.isResuming !== true)
+    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: resume it with \`tally bucket resume ${bucket}\``);
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
@@ -233,84 +219,75 @@ export function refuse(plan: Plan, connection: ConnectionRecord | undefined, opt
       token: plan.token,
     });
   }
-  refuseUnseen(plan, connection, options);
-}
-
-function refuseState(bucket: string, connection: ConnectionRecord | undefined, { isResuming }: ApplyOptions): void {
-  if (connection?.state === 'removing') {
-    throw new RequestError('connect.removing', `${bucket} is being removed: repeat \`tally bucket remove ${bucket}\``);
-  }
-  if (connection?.state === 'paused' && isResuming !== true) {
-    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: resume it with \`tally bucket resume ${bucket}\``);
-  }
+  refuseUnseen(plan, options);
 }
 
 /** A person must have seen what the plan touches of others. */
-function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
-  const { bucket } = plan.spec;
+function refuseUnseen({ spec: { bucket }, token: current, foreign, changes }: Plan, options: ApplyOptions): void {
   const { token, isAgreed, isSwitchAgreed } = options;
-  if (token !== undefined && token !== plan.token) {
+  if (token !== undefined && token !== current) {
     const detail = `the plan ${token} of ${bucket} is outdated: review the current one with the option \`--plan\``;
-    throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
+    throw new RequestError('connect.plan-outdated', detail, { token: current });
   }
-  const isContinued = connection?.state === 'applying' && connection.token === plan.token;
-  const unseen = plan.foreign.filter(({ kind }) => isSwitchAgreed !== true || kind !== 'switch');
-  if (unseen.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
+  const unseen = foreign.filter(({ kind }) => isSwitchAgreed !== true || kind !== 'switch');
+  if (unseen.length === 0 || token !== undefined || isAgreed === true) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches resources that are not Tally's (${plan.foreign.map(touchedText).join('; ')}). Review it with the option \`--plan\`, then repeat the command with \`--agree ${plan.token}\``,
-    { token: plan.token, plan: changesText(plan.changes) },
+    `the plan touches resources that are not Tally's (${foreign.map(touchedText).join('; ')}). Review it with the option \`--plan\`, then repeat the command with \`--agree ${current}\``,
+    { token: current, plan: changesText(changes) },
   );
 }
 
 // ── pausing and removing ───────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Takes away everything, or with `keepAws` only forgets it. Returns what stays because others have altered it; undefined if Tally made
- * nothing for the bucket, or forgot it. Throws `connect.removing` if a part is left after 20 s, and what AWS refuses: repeat it then.
+ * Takes away exactly our notification, for the moment in which another one is made that would overlap with it. Throws
+ * `connect.not-applied`, and `connect.blocked` for a notification that is not Tally's.
  */
-export async function removeParts(
-  parts: ChangeParts,
-  bucket: string,
-  keepAws: boolean,
-  signal?: AbortSignal,
-): Promise<readonly Kept[] | undefined> {
-  const { state } = parts;
-  const ref = refs.connection(bucket);
-  const known = await readRecord(state, ref, signal);
-  if (known === undefined) return undefined;
-  return underPass(parts, known, signal, async (run) => {
-    if (keepAws) return forget(state, bucket);
-    const used = await usedByOthers(state, bucket);
-    await noteRemoving(parts, bucket);
-    const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
-    if (connection === undefined) return undefined;
-    const specs = [specOf(connection), ...earlierSpecs(connection)];
-    const kept = await removeSpecs({ ...parts, run }, specs, { made: connection.made, used }, signal);
-    await forget(state, bucket);
-    return kept;
+export async function pause(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionView> {
+  const { state, clock, lookAt } = parts;
+  const paused = await underLease(parts, { bucket, specs: [] }, signal, async (run) => {
+    const connection = await requireConnection(state, bucket, signal);
+    const { source, byHand } = connection;
+    if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
+    if (source !== 'notification' || byHand === true) {
+      const who = byHand === true ? 'a person wired it' : `it has the source ${source}`;
+      throw new RequestError('connect.blocked', `${bucket} has no notification of Tally's to pause: ${who}`);
+    }
+    // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
+    const next = { ...connection, state: 'paused' as const, changedAtMs: clock.nowMs() };
+    if (connection.state !== 'paused') await changeBucket(state, bucket, (record) => ({ ...record, connection: next }));
+    const ended = await run(async () => {
+      const step = notificationRemoval(await lookAt(specOf(connection), signal));
+      if (step !== undefined && 'reason' in step)
+        throw new RequestError('connect.blocked', `Tally leaves ${step.name} unchanged: ${step.reason}`);
+      return { changes: step === undefined ? [] : [step] };
+    });
+    if ('changes' in ended) return { bucket, state: 'paused' as const, source };
+    throw new RequestError('connect.busy', `the notifications of ${bucket} are being changed: repeat \`tally bucket pause ${bucket}\``);
   });
-}
-
-async function forget(state: StateStore, bucket: string): Promise<undefined> {
-  await removeRecord(state, refs.connection(bucket).id);
+  if (paused === 'held') throw busy();
+  return paused;
 }
 
 /**
- * The bucket's status says that events are missing until the removal has ended. It is stored first: a removal that was killed before
- * it began is found in order again by the watch.
+ * Takes away everything, or with `keepAws` nothing, before the bucket's record is removed: until then no apply makes anything again.
+ * Returns what stays because it is others'. Throws `connect.removing` if a part is left after a pass, and what AWS refuses: repeat it then.
  */
-async function noteRemoving({ state, clock }: ChangeParts, bucket: string): Promise<void> {
-  const nowMs = clock.nowMs();
-  const { code, what } = removingFinding(bucket);
-  const connectionCheck: ConnectionCheck = {
-    state: 'broken',
-    atMs: nowMs,
-    sinceMs: nowMs,
-    findings: [{ code, what }],
-    brokenSinceMs: nowMs,
-  };
-  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...record, connectionCheck });
+export async function removeParts(parts: ChangeParts, bucket: string, keepAws: boolean, signal?: AbortSignal): Promise<readonly Kept[]> {
+  const { state, clock } = parts;
+  const known = (await readRecord(state, refs.bucket(bucket), signal))?.connection;
+  if (known === undefined) return [];
+  return underTake(parts, known, signal, async (run) => {
+    const used = keepAws ? new Set<string>() : await usedByOthers(state, bucket);
+    const { connection } = await changeBucket(state, bucket, (record) => ({
+      ...record,
+      ...(record.connection && { connection: { ...record.connection, state: 'removing', changedAtMs: clock.nowMs() } }),
+    }));
+    if (connection === undefined || keepAws) return [];
+    const specs = [specOf(connection), ...specsOfBefore(connection)];
+    return removeSpecs({ ...parts, run }, specs, { made: connection.made, used }, signal);
+  });
 }
 
 /**
@@ -321,62 +298,25 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
   const { state } = parts;
   const known = await settledEarlier(state, bucket, signal);
   if (known === undefined) return undefined;
-  return underPass(parts, known, signal, async (run) => {
+  return underTake(parts, known, signal, async (run) => {
     const connection = await settledEarlier(state, bucket, signal);
     if (connection === undefined) return undefined;
     const still = desired(specOf(connection));
-    const keepsTrails = areTrailsNeeded(connection);
-    const specs = earlierSpecs(connection).map((spec) => (keepsTrails ? omit(spec, 'trailArn') : spec));
-    const kept = await removeSpecs(
-      { ...parts, run },
-      specs,
-      { made: connection.made, used: await usedByOthers(state, bucket), still },
-      signal,
-    );
+    const remains = { made: connection.made, used: await usedByOthers(state, bucket), still };
+    // a rule lives by any trail that records the bucket: whoever made the rule, and whatever the settings name now
+    const isRouted = connection.source === 'routed';
+    const kept = await removeSpecs({ ...parts, run }, specsOfBefore(connection, isRouted), remains, signal);
     if (isHandedOver(connection)) {
       await openChangeGap(parts, connection, { unproven: 'events' });
       await forgetProof(parts, bucket);
     }
     // what others make in place of what is gone is theirs
-    const present = new Set([still.subscription && subscriptionName(still.subscription), still.trailArn]);
-    const made = connection.made.filter((name) => present.has(name) || (keepsTrails && isTrail(name)));
-    await updateRecord(state, refs.connection(bucket), () => ({ ...omit(connection, 'earlier'), made }));
+    const made = connection.made.filter(
+      (name) => (isRouted && isTrail(name)) || (still.subscription !== undefined && name === subscriptionName(still.subscription)),
+    );
+    await changeBucket(state, bucket, (record) => ({ ...record, connection: { ...omit(connection, 'earlier'), made } }));
     return kept;
   });
-}
-
-/**
- * Takes away exactly our notification, for the moment in which another one is made that would overlap with it. Throws
- * `connect.not-applied`, and `connect.blocked` for a source that needs no notification.
- */
-export async function pause(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
-  const { state, clock, lookAt } = parts;
-  const paused = await underLease(parts, { bucket, specs: [] }, signal, async (run) => {
-    const connection = await requireConnection(state, bucket, signal);
-    const { source } = connection;
-    if (source !== 'notification') {
-      const detail = `${bucket} has the source ${source}, which needs no notification from Tally, so nothing can overlap with it`;
-      throw new RequestError('connect.blocked', detail);
-    }
-    if (connection.byHand === true)
-      throw new RequestError('connect.blocked', `a person wired ${bucket}, so its notification is not Tally's to pause`);
-    if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
-    // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
-    const next = { ...connection, state: 'paused' as const, pausedAtMs: connection.pausedAtMs ?? clock.nowMs() };
-    const look = async () => {
-      const seen = await lookAt(specOf(connection), signal);
-      const step = notificationRemoval(seen);
-      if (step !== undefined && 'reason' in step)
-        throw new RequestError('connect.blocked', `Tally leaves ${step.name} unchanged: ${step.reason}`);
-      await updateRecord(state, refs.connection(bucket), () => next);
-      return { observed: seen.observed, changes: step === undefined ? [] : [step] };
-    };
-    const ended = await run({ look });
-    if ('observed' in ended) return next;
-    throw new RequestError('connect.busy', `the notifications of ${bucket} are being changed: repeat \`tally bucket pause ${bucket}\``);
-  });
-  if (paused === 'held') throw busy();
-  return paused;
 }
 
 /** Takes the parts of specs away, as far as nothing else needs them. */
@@ -388,12 +328,8 @@ async function removeSpecs(
 ): Promise<readonly Kept[]> {
   const kept = new Map<string, Kept>();
   for (const spec of specs) {
-    const look = async () => {
-      const seen = await lookAt(spec, signal, { mayBeGone: true });
-      return { observed: seen.observed, ...removal(seen, remains) };
-    };
-    const ended = await run({ look });
-    if (!('kept' in ended)) {
+    const ended = await run(async () => removal(await lookAt(spec, signal, { mayBeGone: true }), remains));
+    if ('waitingFor' in ended) {
       const { bucket } = spec;
       throw new RequestError(
         'connect.removing',
@@ -405,49 +341,56 @@ async function removeSpecs(
   return [...kept.values()];
 }
 
-/** What other buckets need. One that is being removed needs nothing any more. Throws `record.newer`: what that one needs is not known. */
+/** What other buckets need: the named topics to which a rule sends, and each named topic with the queues that admit it. */
 async function usedByOthers(state: StateStore, bucket: string): Promise<Remains['used']> {
-  const connections = (await listAllEntries(state, 'connection')).map((entry) => parseEntry(entry, connectionSchema));
-  const others = connections.filter((each) => each.bucket !== bucket && each.state !== 'removing');
-  return new Set(others.flatMap(namedBy));
-}
-
-/** The named topics to which a rule sends, and each named topic with the queues that admit it. */
-function namedBy(connection: ConnectionRecord): readonly string[] {
-  return [connection, ...earlierSpecs(connection)].flatMap((spec) => {
-    const { topicArn } = spec;
-    if (topicArn === undefined) return [];
-    const links = queuesOf(spec).map((queueArn) => subscriptionName({ topicArn, queueArn }));
-    return desired(spec).topic === undefined ? links : [topicArn, ...links];
-  });
+  // one that is being removed needs nothing any more
+  const others = (await allConnections(state)).filter((each) => each.bucket !== bucket && each.state !== 'removing');
+  const names = others
+    .flatMap((each) => [each, ...specsOfBefore(each)])
+    .flatMap((spec) => {
+      const { topicArn } = spec;
+      if (topicArn === undefined) return [];
+      const links = queuesOf(spec).map((queueArn) => subscriptionName({ topicArn, queueArn }));
+      return desired(spec).topic === undefined ? links : [topicArn, ...links];
+    });
+  return new Set(names);
 }
 
 /** Who needs what is shared must not change meanwhile. */
-async function underPass<Result>(
+async function underTake<Result>(
   parts: ChangeParts,
-  connection: ConnectionRecord,
+  connection: Connection,
   signal: AbortSignal | undefined,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
-  const done = await underLease(parts, { bucket: connection.bucket, specs: [connection, ...earlierSpecs(connection)] }, signal, work);
+  const { bucket } = connection;
+  const done = await underLease(parts, { bucket, specs: [connection, ...specsOfBefore(connection)] }, signal, work);
   if (done === 'held') throw busy();
   return done;
 }
 
-/** Whether trails of before may record the bucket now: its source needs one, and Tally has put the bucket into no other. They go with the bucket then. */
-function areTrailsNeeded({ source, trailArn, byHand }: ConnectionRecord): boolean {
-  return source === 'routed' && (trailArn === undefined || byHand === true);
+/** The specs that a connection had before it was changed, and unless they stay one for each trail that got the bucket in a selector. */
+function specsOfBefore(connection: Connection, doTrailsStay = false): readonly ConnectionSpec[] {
+  const { earlier = [], made } = connection;
+  const routed = { ...omit(specOf(connection), 'topicArn', 'byHand', 'trailBucket'), source: 'routed' } as const;
+  const trails = doTrailsStay ? [] : made.filter(isTrail);
+  return [...earlier.map((spec) => (doTrailsStay ? omit(spec, 'trailArn') : spec)), ...trails.map((trailArn) => ({ ...routed, trailArn }))];
+}
+
+/** Whether it is the name of a trail among what was made. */
+function isTrail(name: string): boolean {
+  return parseArn(name)?.service === 'cloudtrail';
 }
 
 /** Whether a person wires now what Tally made: the events of both look the same, so what has arrived is no proof once Tally's parts are gone. */
-function isHandedOver({ source, topicArn, byHand, earlier = [] }: ConnectionRecord): boolean {
+function isHandedOver({ source, topicArn, byHand, earlier = [] }: Connection): boolean {
   if (byHand !== true || source === 'topic') return false;
   return earlier.some((each) => each.byHand !== true && each.source === source && each.topicArn === topicArn);
 }
 
 /** The connection, if it has earlier parts that may go. */
-export async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
-  const connection = await readRecord(state, refs.connection(bucket), signal);
+export async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<Connection | undefined> {
+  const { connection } = (await readRecord(state, refs.bucket(bucket), signal)) ?? {};
   if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
   const mark = await readRecord(state, refs.gap(markId(bucket)), signal);
   return mark?.reasons.some(({ kind }) => kind === 'connection') === true ? undefined : connection;

@@ -1,25 +1,27 @@
 /** What is wrong with the connection of a bucket. It only reads, and what cannot be read is a finding too. */
-import type { BucketRecord } from '../records/bucket.ts';
-import { adviceAbout, FaultError, faultOf } from '../base/fault.ts';
-import { specOf, type ConnectionRecord, type ConnectionSpec } from './connection.rules.ts';
-import { broken, clockSkew, degraded, NOT_ENRICHED, removingFinding, type Finding } from './finding.rules.ts';
-import type { Plan } from './plan.rules.ts';
-import { probeFindings } from './probe.rules.ts';
-import { passesBoth } from './overlap.rules.ts';
+import type { BucketRecord, Connection } from '../records/bucket.ts';
+import { defined } from '../base/defined.ts';
+import { adviceAbout, FaultError, faultOf, type FaultCode } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import { requireBucket } from '../observing/known-buckets.ts';
+import type { StateStore, WithPorts } from '../store/store.ts';
+import { readRecord, refs } from '../store/stored.ts';
 import { settledEarlier } from './apply.ts';
-import type { StateStore } from '../store/store.ts';
-import { readRecord } from '../store/stored.ts';
-import { refs } from './refs.ts';
+import { broken, clockSkew, degraded, NOT_ENRICHED, unprovenFindings, type Finding } from './finding.rules.ts';
+import { passesBoth } from './notification.rules.ts';
+import type { ConnectionRequest, Plan } from './plan.rules.ts';
+import { probeFindings } from './probe.rules.ts';
 import { ownTopicOf } from './probe.ts';
-import { atQueue, readBucketQueue, requested, type ProvisionDependencies } from './requested.ts';
+import { requested, type ConnectionParts } from './requested.ts';
 import { queueIn } from './sources/look.ts';
 import { diff, type LookAt } from './sources/sources.ts';
+import type { CheckConnection } from './watch.ts';
 
 /** Findings about the trail. */
-const OF_TRAIL = /^connect\.trail-/;
+const OF_TRAIL = /^connect\.trail/;
 
-interface DiagnoseParts extends ProvisionDependencies {
+interface DiagnoseParts extends ConnectionParts {
   readonly lookAt: LookAt;
 }
 
@@ -27,6 +29,41 @@ export interface Diagnosed {
   readonly findings: readonly Finding[];
   /** The notification configuration sends every created and removed event to the bucket's topic or queue. */
   readonly passesBoth: boolean;
+}
+
+interface DoctorParts extends WithPorts<'state' | 'clock'> {
+  readonly checkConnection: CheckConnection;
+  readonly storage: Pick<ObjectStorage, 'firstKey'>;
+}
+
+/** What a person is told of a connected bucket: what its check finds, whether the bucket can be listed, and what has not arrived yet. */
+export async function doctor(parts: DoctorParts, bucket: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { state, clock, checkConnection } = parts;
+  const before = await requireBucket(state, bucket, signal);
+  const found = [...(await checkConnection(before, signal)), ...(await listingFindings(parts, before, signal))];
+  // the check may have proven it
+  return [...found, ...unprovenFindings(await requireBucket(state, bucket, signal), clock.nowMs())];
+}
+
+/** What does not pass by itself. */
+const REFUSALS: ReadonlySet<FaultCode> = new Set(['object.denied', 'bucket.denied', 'bucket.missing']);
+
+/** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */
+async function listingFindings(
+  { storage }: DoctorParts,
+  { bucket, region, account }: BucketRecord,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  try {
+    await storage.firstKey({ bucket, region, account }, signal);
+    return [];
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code, reason } = faultOf(error);
+    const what = `${bucket} cannot be listed: ${reason}`;
+    const found = broken(code, what, 'a re-index needs the listing to repair the index', adviceAbout(code, bucket));
+    return [REFUSALS.has(code) ? found : { ...found, severity: 'unknown' }];
+  }
 }
 
 /** What is wrong with the connection of a bucket. Throws `connect.embedded` only. */
@@ -53,18 +90,12 @@ async function readable<Read>(
   }
 }
 
-async function diagnoseConnection(
-  parts: DiagnoseParts,
-  { bucket, provenAtMs }: BucketRecord,
-  signal: AbortSignal | undefined,
-): Promise<Diagnosed> {
+async function diagnoseConnection(parts: DiagnoseParts, record: BucketRecord, signal: AbortSignal | undefined): Promise<Diagnosed> {
   const { state, clock, lookAt } = parts;
-  const connection = await readRecord(state, refs.connection(bucket), signal);
+  const { bucket, provenAtMs, connection } = record;
   const rightful = connection === undefined ? [] : changingFindings(connection);
   if (rightful.length > 0) return only(rightful);
-  // how a bucket is wired of which there is no record is not known, but that its events arrive is
-  const asked = { bucket, ...(provenAtMs !== undefined && { wired_by_hand: true }) };
-  const spec = connection === undefined ? (await requested(parts, asked, signal)).spec : await asReceived(parts, connection, signal);
+  const { spec } = await requested(parts, askedOf(record), signal, connection?.queueArn);
   const look = await lookAt(spec, signal);
   const plan = diff(look);
   if (connection === undefined) return only([...plan.findings, ...(provenAtMs === undefined ? notMade(plan) : [])]);
@@ -75,10 +106,17 @@ async function diagnoseConnection(
     findings: [
       ...wiredFindings(plan, provenAtMs),
       ...probeFindings(probe, queueIn(look.observed, spec.queueArn), clock.nowMs()),
-      ...(await leftFindings(state, connection, signal)),
+      ...(await leftFindings(state, bucket, signal)),
     ],
     passesBoth: notification.ok && passesBoth(spec, notification.configuration),
   };
+}
+
+/** What the bucket is connected by. How one is wired of which nothing was made is not known, but that its events arrive is. */
+function askedOf({ bucket, provenAtMs, connection }: BucketRecord): ConnectionRequest {
+  if (connection === undefined) return { bucket, ...(provenAtMs !== undefined && { wired_by_hand: true }) };
+  const { source, topicArn, enrich, bucketAccount, byHand } = connection;
+  return { bucket, source, enrich, bucket_account: bucketAccount, wired_by_hand: byHand === true, ...defined({ topic_arn: topicArn }) };
 }
 
 /** If a person wired the bucket, an event that arrived proves more than the trail's configuration. */
@@ -123,23 +161,6 @@ async function diagnoseEnrichment(
   }
 }
 
-/** The spec with the queue that the daemon receives from now: the settings may name another one than when it was applied. */
-async function asReceived(
-  { aws, queueUrl, moreQueueUrls = [] }: DiagnoseParts,
-  connection: ConnectionRecord,
-  signal?: AbortSignal,
-): Promise<ConnectionSpec> {
-  const spec = specOf(connection);
-  const queues = [];
-  for (const url of queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls]) {
-    const queue = await readBucketQueue(aws, url, signal);
-    if (queue.arn === spec.queueArn) return atQueue(spec, queue);
-    queues.push(queue);
-  }
-  const [first] = queues;
-  return first === undefined ? spec : atQueue(spec, first);
-}
-
 /** What an apply would make now. */
 function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding[] {
   if (changes.length === 0) return [];
@@ -153,7 +174,7 @@ function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding
 }
 
 /** The watch takes away what is left of an earlier source before it checks: what is found then, it may not. */
-async function leftFindings(state: StateStore, { bucket }: ConnectionRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+async function leftFindings(state: StateStore, bucket: string, signal?: AbortSignal): Promise<readonly Finding[]> {
   if ((await settledEarlier(state, bucket, signal)) === undefined) return [];
   const what = `what ${bucket} had in AWS before its change is still there`;
   const why = 'its events may come twice. A process with the permissions of `tally iam-policy --for connecting` removes it';
@@ -165,16 +186,20 @@ function only(findings: readonly Finding[]): Diagnosed {
 }
 
 /** Parts that a removal or a pause takes away are missing rightfully. */
-function changingFindings(connection: ConnectionRecord): readonly Finding[] {
-  if (connection.state === 'removing') return [removingFinding(connection.bucket)];
+function changingFindings(connection: Connection): readonly Finding[] {
+  if (connection.state === 'removing') return [removingFinding(connection)];
   return connection.state === 'paused' ? [pausedFinding(connection)] : [];
 }
 
-function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord): Finding {
-  const since = pausedAtMs === undefined ? '' : ` since ${new Date(pausedAtMs).toISOString()}`;
-  const what = `the notification of ${bucket} is paused${since}`;
+function pausedFinding({ bucket, changedAtMs }: Connection): Finding {
+  const what = `the notification of ${bucket} is paused since ${new Date(changedAtMs).toISOString()}`;
   const finding = degraded('connect.paused', what, 'no events arrive until you resume it', `tally bucket resume ${bucket}`);
   return { ...finding, remedy: 'resume' };
+}
+
+function removingFinding({ bucket }: Connection): Finding {
+  const what = `the removal of ${bucket} has not finished`;
+  return broken('connect.removing', what, 'the parts that send its events may already be gone', `tally bucket remove ${bucket}`);
 }
 
 /** A read that failed says nothing about the connection. */

@@ -54,16 +54,6 @@ export function unchecked(...finding: Parameters<typeof broken>): Finding {
   return { ...blocking(...finding), severity: 'unknown' };
 }
 
-/** Says of a removal that was interrupted that it must be repeated. */
-export function removingFinding(bucket: string): Finding {
-  return broken(
-    'connect.removing',
-    `the removal of ${bucket} has not finished`,
-    'the parts that send its events may already be gone',
-    `tally bucket remove ${bucket}`,
-  );
-}
-
 /** Events arrive, but what enrichment reads is refused. */
 export const NOT_ENRICHED = 'connect.not-enriched';
 
@@ -107,20 +97,16 @@ export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: Cl
 const UNREADABLE =
   'a Deny in a policy that Tally did not write (of the topic, the queue or the organisation), or a KMS key policy that does not let S3, SNS or EventBridge use the key';
 
-/** Names what has not arrived of a connection that is not proven yet, and the likely causes. `isByHand`: a person has wired it. */
-export function unprovenFindings(record: BucketRecord, isByHand: boolean, nowMs: number): readonly Finding[] {
-  const { bucket, provenAtMs } = record;
+/** Names what has not arrived of a connection that is not proven yet, and the likely causes. */
+export function unprovenFindings(record: BucketRecord, nowMs: number): readonly Finding[] {
+  const { bucket, provenAtMs, source, connection } = record;
   if (provenAtMs !== undefined) return [];
-  const what = `${bucket}: ${unprovenText(record, nowMs)}`;
+  const isTheirs = source === 'topic' || connection?.byHand === true;
+  const first = isTheirs
+    ? 'that what you wired exists and sends both created and removed objects, without a filter'
+    : 'what else is found here';
+  const causes = source === 'webhook' ? 'the address and the token at the store, and whether it reaches TALLY_EVENTS_ADDRESS' : UNREADABLE;
+  const why = `only an event proves that events arrive. If none does, first check ${first}; other likely causes are ${causes}`;
   const fix = `upload an object to ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``;
-  return [{ ...broken('connect.unproven', what, whyOf(record, isByHand), fix), severity: 'unknown' }];
-}
-
-function whyOf({ source, arrived = [] }: BucketRecord, isByHand: boolean): string {
-  if (source === 'webhook')
-    return 'only an event proves that the store posts them. If none arrives, check the address and the token at the store, that it reaches TALLY_EVENTS_ADDRESS, and that it posts both created and removed objects';
-  if (arrived.length > 0)
-    return 'events get through. If the other kind never arrives, an entry, rule or filter that Tally did not create excludes it';
-  const first = isByHand ? 'that the notification, rule or trail exists and sends both kinds of events' : 'what else is found here';
-  return `only an event proves that events arrive. If none does, first check ${first}; other likely causes are ${UNREADABLE}`;
+  return [{ ...broken('connect.unproven', `${bucket}: ${unprovenText(record, nowMs)}`, why, fix), severity: 'unknown' }];
 }

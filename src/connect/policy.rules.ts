@@ -1,9 +1,10 @@
 /**
  * Resource policies of topics and queues. A policy is one document that a write replaces as a whole and that others may have
- * written to: our statements are found by their ids, and everything else stays as it is.
+ * written to: our statements are found by their ids, and everything else stays as it is. Below, the form in which documents of AWS
+ * are compared.
  */
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { canonicalJson } from './canonical.rules.ts';
 
 const statementSchema = z.looseObject({ Sid: z.string().optional() });
 export type Statement = z.infer<typeof statementSchema>;
@@ -21,8 +22,7 @@ const EMPTY: Policy = { Version: '2012-10-17', Statement: [] };
 export function parsePolicy(text: string | undefined): Policy | undefined {
   if (text === undefined || text === '') return EMPTY;
   try {
-    const parsed = policySchema.safeParse(JSON.parse(text));
-    return parsed.success ? parsed.data : undefined;
+    return policySchema.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }
@@ -77,4 +77,31 @@ export function servicesIn(statement: Statement | undefined): readonly string[] 
 /** SNS's own names of regions: the only ones that a statement of ours may have gained. */
 export function regionsOfSns(statement: Statement | undefined): readonly string[] {
   return servicesIn(statement).filter((name) => /^sns\.[a-z0-9-]+\.amazonaws\.com$/.test(name));
+}
+
+/** Lists count as sets, and a list of one as its value, as in policies and event patterns; the names of objects are sorted. */
+export function canonicalJson(value: unknown): string {
+  // as JSON has it in lists: nothing is null
+  return JSON.stringify(canonical(value)) ?? 'null';
+}
+
+/** The SHA-256 of a document, in hex digits. */
+export function fingerprintOf(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex');
+}
+
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const items = value.map((item) => canonicalJson(item)).sort();
+    const [only] = items;
+    const texts = [...new Set(items)];
+    return texts.length === 1 && only !== undefined ? parsed(only) : texts.map(parsed);
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([name, each]) => [name, canonical(each)]));
+}
+
+function parsed(text: string): unknown {
+  return JSON.parse(text);
 }

@@ -7,7 +7,7 @@
  */
 import type { ProbeRecord } from '../records/probe-record.ts';
 import { broken, type Finding } from './finding.rules.ts';
-import type { ObservedQueue } from './parts.rules.ts';
+import type { ObservedQueue } from './plan.rules.ts';
 
 const EVERY_MS = 3_600_000;
 /** SNS delivers within seconds, and tries again for some minutes. */

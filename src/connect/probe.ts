@@ -1,6 +1,6 @@
 /** Publishes the probes of Tally's own topics. */
 import { probeText } from '../events/probe.ts';
-import type { ConnectionSpec } from './connection.rules.ts';
+import type { ConnectionSpec } from '../records/bucket.ts';
 import { isProbeDue } from './probe.rules.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { Provisioner } from './aws/provisioner.ts';

@@ -1,5 +1,6 @@
 /** What a bucket is to have in AWS: what a request says, completed by what is stored and by what the bucket queue says about itself. */
-import { defined, omit } from '../base/defined.ts';
+import { defined } from '../base/defined.ts';
+import { docsPage } from '../base/doc-pages.ts';
 import {
   DIRECTORY_BUCKET,
   isDirectoryBucket,
@@ -7,27 +8,23 @@ import {
   usableTopic,
   type BucketRecord,
   type BucketSource,
-  type EnrichMode,
+  type ConnectionSpec,
 } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
-import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
-import { NOBODY, ownerIn, parseArn, prefixOf, type Owner } from './names.rules.ts';
+import { NOBODY, ownerIn, parseArn, prefixOf } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { deadLetterIn } from './shared.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { WithPorts } from '../store/store.ts';
-import { readRecord } from '../store/stored.ts';
+import { readRecord, refs } from '../store/stored.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Provisioner } from './aws/provisioner.ts';
-import { refs } from './refs.ts';
 
-export interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
+export interface ConnectionParts extends WithPorts<'state' | 'clock'> {
   readonly aws: Provisioner;
   readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
-  /** The bucket queue; absent if the settings name none. */
-  readonly queueUrl: string | undefined;
-  /** The other bucket queues of the settings. */
-  readonly moreQueueUrls?: readonly string[];
+  /** The bucket queues of the settings: buckets are connected to the first. */
+  readonly queueUrls: readonly string[];
   readonly isEmbedded: boolean;
   /** The server of the queues has no SNS and no EventBridge. */
   readonly hasQueuesAlone?: boolean;
@@ -38,50 +35,59 @@ export interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
 interface Requested {
   readonly spec: ConnectionSpec;
   readonly record: BucketRecord | undefined;
-  readonly connection: ConnectionRecord | undefined;
 }
 
-/** Throws `connect.embedded`, `connect.no-queue`, `request.invalid` for what cannot be, and what reading the queue and the region throws. */
-export async function requested(parts: ProvisionDependencies, request: ConnectionRequest, signal?: AbortSignal): Promise<Requested> {
-  const { state, storage } = parts;
+/**
+ * With `queueArn`, the bucket stays at this queue if it is one of the settings. Throws `connect.embedded`, `connect.no-queue`,
+ * `request.invalid` for what cannot be, and what reading the queue and the region throws.
+ */
+export async function requested(
+  parts: ConnectionParts,
+  request: ConnectionRequest,
+  signal?: AbortSignal,
+  queueArn?: string,
+): Promise<Requested> {
+  const { state, storage, trailArn, trailBucket } = parts;
   const { bucket } = request;
-  refuseName(bucket);
+  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'this is not a valid bucket name');
+  if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
   const record = await readRecord(state, refs.bucket(bucket), signal);
-  const connection = await readRecord(state, refs.connection(bucket), signal);
-  const { place, owner, ...queues } = await bucketQueue(parts, signal);
-  const region = record?.region ?? (await storage.regionOf(bucket, signal));
-  const choice = choiceOf(request, record, owner.installation);
-  const byHand = isByHand(request, choice, connection);
-  const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
+  const queue = await bucketQueue(parts, queueArn, signal);
+  const choice = choiceOf(request, record, queue.installation);
   const spec = {
     bucket,
-    ...place,
-    region,
-    bucketAccount,
-    ...owner,
+    ...queue,
+    region: record === undefined ? await storage.regionOf(bucket, signal) : record.region,
+    bucketAccount: request.bucket_account ?? accountOf(record) ?? queue.account,
     ...choice,
-    ...(byHand && { byHand: true }),
-    ...queues,
-    ...(choice.source === 'routed' && trailNames(parts)),
+    ...(isByHand(request, choice.source, record) && { byHand: true }),
+    ...(choice.source === 'routed' && (trailArn === undefined ? defined({ trailBucket }) : { trailArn })),
   };
   refuseQueuesAlone(parts, spec);
-  return { spec, record, connection };
+  return { spec, record };
 }
 
-/** The bucket queue, its dead-letter queue, and where they are. */
-async function bucketQueue({ aws, queueUrl, isEmbedded }: ProvisionDependencies, signal?: AbortSignal) {
-  if (isEmbedded) {
+/** The bucket queue with its dead-letter queue, whose its tags say that it is, and where it is. */
+async function bucketQueue({ aws, queueUrls, isEmbedded }: ConnectionParts, wanted: string | undefined, signal?: AbortSignal) {
+  if (isEmbedded)
     throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself, so there is nothing to connect');
-  }
-  if (queueUrl === undefined) {
+  const [first, ...more] = queueUrls;
+  if (first === undefined)
     throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+  let url = first;
+  let queue = await aws.queueAt(first, signal);
+  for (const other of wanted === undefined || queue.arn === wanted ? [] : more) {
+    const found = await aws.queueAt(other, signal);
+    if (found.arn === wanted) [url, queue] = [other, found];
   }
-  const { arn: queueArn, deadLetterArn, owner } = await readBucketQueue(aws, queueUrl, signal);
+  const { arn: queueArn, attributes } = queue;
   const { partition, account } = parseArn(queueArn) ?? { partition: '', account: '' };
-  return { place: { partition, account }, owner, queueArn, ...defined({ deadLetterArn }) };
+  const letters = deadLetterIn(attributes);
+  const owner = ownerIn(await aws.queueTags(url, signal)) ?? NOBODY;
+  return { partition, account, ...owner, queueArn, ...(letters !== queueArn && defined({ deadLetterArn: letters })) };
 }
 
-function refuseQueuesAlone({ hasQueuesAlone }: ProvisionDependencies, { bucket, source, byHand }: ConnectionSpec): void {
+function refuseQueuesAlone({ hasQueuesAlone }: ConnectionParts, { bucket, source, byHand }: ConnectionSpec): void {
   if (hasQueuesAlone !== true || byHand === true) return;
   throw new RequestError(
     'connect.blocked',
@@ -89,39 +95,39 @@ function refuseQueuesAlone({ hasQueuesAlone }: ProvisionDependencies, { bucket, 
   );
 }
 
-function refuseName(bucket: string): void {
-  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'this is not a valid bucket name');
-  if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
+/** Tally has no credentials for another account: its owner sends the events to a topic, and lets the bucket be read. */
+export function refuseOtherAccount({ bucket, bucketAccount, account, source }: ConnectionSpec): void {
+  if (bucketAccount === account || source === 'topic' || source === 'webhook') return;
+  throw new RequestError(
+    'connect.other-account',
+    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Have its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,
+  );
 }
 
-function trailNames({ trailArn, trailBucket }: ProvisionDependencies): Pick<ConnectionSpec, 'trailArn' | 'trailBucket'> {
-  return { ...(trailArn !== undefined && { trailArn }), ...(trailBucket !== undefined && trailArn === undefined && { trailBucket }) };
+function accountOf(record: BucketRecord | undefined): string | undefined {
+  return record?.connection?.bucketAccount ?? record?.account;
 }
 
 /** What a person has wired stays theirs until a request says otherwise, or the source changes. A webhook is set up at the store. */
-function isByHand({ wired_by_hand: asked }: ConnectionRequest, { source }: Choice, connection: ConnectionRecord | undefined): boolean {
+function isByHand({ wired_by_hand: asked }: ConnectionRequest, source: BucketSource, record: BucketRecord | undefined): boolean {
+  const { connection } = record ?? {};
   return source === 'webhook' || (asked ?? (connection?.source === source && connection.byHand === true));
 }
 
 type Choice = Pick<ConnectionSpec, 'source' | 'topicArn' | 'enrich'>;
 
 function choiceOf(request: ConnectionRequest, record: BucketRecord | undefined, installation: string): Choice {
-  const source = request.source ?? record?.source ?? 'notification';
+  const { source = record?.source ?? 'notification', enrich = record?.enrich ?? 'none' } = request;
   refuseTopic(source, request.topic_arn);
-  const named = request.topic_arn ?? storedTopic(record, source);
+  // a topic belongs to its source
+  const named = request.topic_arn ?? (record?.source === source ? record.topicArn : undefined);
+  return { source, enrich, ...defined({ topicArn: topicOf(source, named, installation) }) };
+}
+
+function topicOf(source: BucketSource, named: string | undefined, installation: string): string | undefined {
   // the record of a routed bucket names the topic of Tally too
   const isOwn = named === undefined || nameOfTopic(named) === `${prefixOf(installation)}-routed`;
-  const topic = source === 'topic' || (source === 'routed' && !isOwn) ? { topicArn: foreignTopic(named) } : {};
-  return { source, enrich: enrichOf(request, record), ...topic };
-}
-
-function enrichOf({ enrich }: ConnectionRequest, record: BucketRecord | undefined): EnrichMode {
-  return enrich ?? record?.enrich ?? 'none';
-}
-
-/** A topic belongs to its source. */
-function storedTopic(record: BucketRecord | undefined, source: BucketSource): string | undefined {
-  return record?.source === source ? record.topicArn : undefined;
+  return source === 'topic' || (source === 'routed' && !isOwn) ? foreignTopic(named) : undefined;
 }
 
 const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
@@ -135,26 +141,4 @@ function foreignTopic(topicArn: string | undefined): string {
   const usable = usableTopic(topicArn);
   if (!OF_TALLY.test(nameOfTopic(usable))) return usable;
   throw new RequestError('request.invalid', 'topic_arn: this topic belongs to Tally itself or to another registry: name your own topic');
-}
-
-/** The spec with another bucket queue. */
-export function atQueue(spec: ConnectionSpec, { arn, deadLetterArn, owner }: BucketQueue): ConnectionSpec {
-  const { partition, account } = parseArn(arn) ?? spec;
-  return { ...omit(spec, 'deadLetterArn'), partition, account, ...owner, queueArn: arn, ...defined({ deadLetterArn }) };
-}
-
-interface BucketQueue {
-  readonly arn: string;
-  /** Absent: its redrive policy names none, or the queue itself. */
-  readonly deadLetterArn?: string;
-  /** Whose its tags say that it is. */
-  readonly owner: Owner;
-}
-
-/** Reads the bucket queue with its dead-letter queue. Throws what reading it throws. */
-export async function readBucketQueue(aws: Provisioner, queueUrl: string, signal?: AbortSignal): Promise<BucketQueue> {
-  const { arn, attributes } = await aws.queueAt(queueUrl, signal);
-  const deadLetterArn = deadLetterIn(attributes);
-  const owner = ownerIn(await aws.queueTags(queueUrl, signal)) ?? NOBODY;
-  return { arn, owner, ...(deadLetterArn !== arn && defined({ deadLetterArn })) };
 }

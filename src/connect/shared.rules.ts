@@ -12,10 +12,18 @@ import { z } from 'zod';
 import { shellWords } from '../base/commands.ts';
 import { jsonOf } from '../base/json.ts';
 import { RequestError } from '../base/request-error.ts';
-import { canonicalJson } from './canonical.rules.ts';
+import {
+  canonicalJson,
+  canonicalStatement,
+  parsePolicy,
+  regionsOfSns,
+  servicesIn,
+  withStatements,
+  type Policy,
+  type Statement,
+} from './policy.rules.ts';
 import { farLettersArn, markOf, prefixOf, snsPrincipals, tagsOf, topicArnOf, type Owner, type Place, type Tags } from './names.rules.ts';
-import type { Attributes, ObservedSubscription, ObservedTopic } from './parts.rules.ts';
-import { canonicalStatement, parsePolicy, regionsOfSns, servicesIn, withStatements, type Policy, type Statement } from './policy.rules.ts';
+import type { Attributes, ObservedSubscription, ObservedTopic } from './plan.rules.ts';
 
 /** The first word of the names of both queues. */
 export const QUEUE_PREFIX = 'tally';

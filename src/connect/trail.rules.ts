@@ -6,6 +6,7 @@
  */
 import { z } from 'zod';
 import { shortRegistry } from './names.rules.ts';
+import { canonicalJson } from './policy.rules.ts';
 
 const fieldSchema = z.looseObject({
   Field: z.string(),
@@ -77,7 +78,7 @@ function ourAdvanced(spec: Bucket, objects: readonly string[]): AdvancedSelector
     FieldSelectors: [
       { Field: 'eventCategory', Equals: ['Data'] },
       { Field: 'resources.type', Equals: [OBJECTS] },
-      { Field: 'resources.ARN', StartsWith: [...new Set(objects)].sort() },
+      { Field: 'resources.ARN', StartsWith: objects.toSorted() },
       { Field: 'readOnly', Equals: ['false'] },
       { Field: 'eventName', Equals: [...routedOperations] },
     ],
@@ -123,49 +124,19 @@ function isOurs(selector: Selector, spec: Bucket): boolean {
   return isAdvanced(selector) ? selector.Name === selectorName(spec) : writtenSchema.safeParse(selector).success;
 }
 
-/** Whether the trail records all that the rule needs, by our selector or by a wider one of others. */
-export function recordsBucket(selectors: Selectors, spec: Omit<Bucket, 'registry'>): boolean {
-  const objects = objectsOf(spec);
-  return selectors.list.some((selector) => {
-    if (isAdvanced(selector)) return selector.FieldSelectors.every((field) => admits(field, objects));
-    const values = (selector.DataResources ?? []).filter(({ Type }) => Type === OBJECTS).flatMap(({ Values = [] }) => Values);
-    return selector.ReadWriteType !== 'ReadOnly' && values.some((value) => value === `arn:${spec.partition}:s3` || covers(value, objects));
-  });
-}
-
-/** A value ends at a slash, or names all buckets. */
-function covers(value: string, objects: string): boolean {
-  return objects.startsWith(value) && (value === objects || value.endsWith(':::'));
-}
-
-/** Whether a condition of an advanced selector lets all needed events of the bucket pass. An unknown one may not. */
-function admits(field: AdvancedSelector['FieldSelectors'][number], objects: string): boolean {
-  const { Field, Equals, StartsWith, ...others } = field;
-  if (Object.values(others).some((values) => Array.isArray(values) && values.length > 0)) return false;
-  const has = (value: string): boolean => Equals?.includes(value) === true;
-  switch (Field) {
-    case 'eventCategory':
-      return has('Data');
-    case 'resources.type':
-      return has(OBJECTS);
-    case 'resources.ARN':
-      return StartsWith?.some((value) => covers(value, objects)) === true;
-    case 'readOnly':
-      return has('false');
-    case 'eventName':
-      return routedOperations.every(has);
-    default:
-      return false;
-  }
+/** Whether the bucket is in a selector of ours that is as Tally writes it. */
+export function recordsBucket(selectors: Selectors, spec: Bucket): boolean {
+  return canonicalJson(withSelector(selectors, spec)) === canonicalJson(selectors);
 }
 
 /** The selectors with the bucket in the last one of ours, or in a new one behind them; those of others stay equal and in their order. */
 export function withSelector({ kind, list }: Selectors, spec: Bucket): Selectors {
-  const at = list.findLastIndex((each) => isOurs(each, spec));
-  const present = list[at];
-  if (present !== undefined) return { kind, list: list.with(at, withObjects(present, spec, [...objectsIn(present), objectsOf(spec)])) };
-  const objects = [objectsOf(spec)];
-  return { kind, list: [...list, kind === 'advanced' ? ourAdvanced(spec, objects) : ourBasic(objects)] };
+  const object = objectsOf(spec);
+  const ours = list.filter((each) => isOurs(each, spec));
+  const present = ours.find((each) => objectsIn(each).includes(object)) ?? ours.at(-1);
+  if (present === undefined) return { kind, list: [...list, kind === 'advanced' ? ourAdvanced(spec, [object]) : ourBasic([object])] };
+  const objects = [...new Set([...objectsIn(present), object])];
+  return { kind, list: list.map((each) => (each === present ? withObjects(present, spec, objects) : each)) };
 }
 
 /** The selectors without the bucket, or why it stays in them; undefined if they don't have it. Of basic ones the caller knows that Tally put it there. */

@@ -8,15 +8,13 @@ import { RequestError } from '../base/request-error.ts';
 import { omit } from '../base/defined.ts';
 import { printable } from '../base/printable.ts';
 import { CLOCK_SKEW, type Finding } from './finding.rules.ts';
-import { connectionSchema, type ConnectionRecord } from './connection.rules.ts';
-import { afterCheck, isBeingMade, isCheckDue, type AfterCheck } from './watch.rules.ts';
+import { afterCheck, isChanging, isCheckDue, type AfterCheck } from './watch.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { DueOf, Visit } from '../observing/sweep.ts';
 import { type GapReports, noteArrivals, openChangeGap, markDirty } from '../observing/gaps.ts';
 import { PROBE_LOST } from './probe.rules.ts';
-import { listAllRecords, readRecord, updateRecord } from '../store/stored.ts';
-import { refs } from './refs.ts';
-import type { Provisioning } from './connections.ts';
+import { readRecord, refs, updateRecord } from '../store/stored.ts';
+import type { Connections } from './connections.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
 
@@ -24,7 +22,7 @@ import type { WithPorts } from '../store/store.ts';
 const CLOCK_MS = 3_600_000;
 
 interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly provisioning: Pick<Provisioning, 'diagnose'>;
+  readonly connections: Pick<Connections, 'diagnose'>;
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
@@ -32,23 +30,16 @@ interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
 export type CheckConnection = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
 /** Creates the check. What follows from it is stored first: a process that is killed in between opens the gap again. */
-export function createCheckConnection({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
+export function createCheckConnection({ state, connections, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
   return async function checkConnection(record, signal) {
-    const { bucket } = record;
-    const connection = await readRecord(state, refs.connection(bucket), signal);
-    const { findings: found, passesBoth } = await provisioning.diagnose(record, signal);
+    const { bucket, connection, provenAtMs } = record;
+    const { findings: found, passesBoth } = await connections.diagnose(record, signal);
     const findings = found.filter((finding) => finding.code !== CLOCK_SKEW);
     if (findings.length < found.length) reportClock(found);
     const nowMs = clock.nowMs();
-    // parts are missing rightfully
-    if (isBeingMade(connection, nowMs)) return found;
-    const after = afterCheck(record.connectionCheck, {
-      findings,
-      passesBoth,
-      connection,
-      isProven: record.provenAtMs !== undefined,
-      nowMs,
-    });
+    if (isChanging(record, nowMs)) return found;
+    const isConnected = connection !== undefined || provenAtMs !== undefined;
+    const after = afterCheck(record.connectionCheck, { findings, passesBoth, isConnected, nowMs });
     await openGap(record, after, signal);
     const { check } = after;
     await updateRecord(state, refs.bucket(bucket), (current) =>
@@ -56,7 +47,7 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
     );
     if (check.state !== record.connectionCheck?.state) report(bucket, check);
     // what has arrived may be proof now that the configuration was read
-    if (passesBoth && record.provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
+    if (passesBoth && provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
     return found;
   };
 
@@ -112,12 +103,11 @@ function newsOf(...[troubles, record, nowMs]: Parameters<typeof troublesOf>) {
   return { isQueueMissing: waitsFor?.code === 'queue.missing', isUnread: unread !== undefined };
 }
 
-/** Creates the function that decides, by one list of all connections, which buckets are to be checked in a run. */
-export function createConnectionsDue({ state, clock, processes }: DueDependencies): DueOf {
+/** Creates the function that decides which buckets are to be checked in a run. */
+export function createConnectionsDue({ clock, processes }: Omit<DueDependencies, 'state'>): DueOf {
   return async () => {
     const troubles = await processes.troubles();
-    const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
-    return (record) => isCheckDue(record, connections.get(record.bucket), clock.nowMs(), newsOf(troubles, record, clock.nowMs()));
+    return (record) => isCheckDue(record, clock.nowMs(), newsOf(troubles, record, clock.nowMs()));
   };
 }
 
@@ -127,49 +117,40 @@ export function createVisitConnection({
   clock,
   processes,
   checkConnection,
-  provisioning,
+  connections,
   telemetry,
 }: DueDependencies & {
-  readonly provisioning: Pick<Provisioning, 'removeEarlier' | 'probe'>;
+  readonly connections: Pick<Connections, 'removeEarlier' | 'probe'>;
   readonly telemetry: Pick<Telemetry, 'info' | 'warn'>;
   readonly checkConnection: CheckConnection;
 }): Visit {
   return async function visitConnection({ bucket }, signal) {
     // the sweep may have read the bucket some minutes ago
     const record = await readRecord(state, refs.bucket(bucket), signal);
-    const connection = await readRecord(state, refs.connection(bucket), signal);
-    if (record === undefined) return undefined;
     const nowMs = clock.nowMs();
-    if (!isCheckDue(record, connection, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
-    if ((connection?.earlier ?? []).length > 0) await removeEarlier(bucket, signal);
+    if (record === undefined || !isCheckDue(record, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
+    const { connection } = record;
+    if ((connection?.earlier ?? []).length > 0)
+      await attempt("the earlier source's parts could not be removed", bucket, async () => {
+        const kept = await connections.removeEarlier(bucket, signal);
+        if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
+      });
     const findings = await checkConnection(record, signal);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
-    if (connection?.state === 'applied') await probe(connection, findings, signal);
+    const isLost = findings.some(({ code }) => code === PROBE_LOST);
+    if (connection?.state === 'applied')
+      await attempt("the bucket's topic is not probed", bucket, () => connections.probe(connection, isLost, signal));
     return 0;
   };
 
-  async function probe(connection: ConnectionRecord, findings: readonly Finding[], signal: AbortSignal): Promise<void> {
+  /** Another process changes connections, or this one may not do it: the next visit tries again. */
+  async function attempt(failed: string, bucket: string, work: () => Promise<void>): Promise<void> {
     try {
-      await provisioning.probe(
-        connection,
-        findings.some(({ code }) => code === PROBE_LOST),
-        signal,
-      );
-    } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-      telemetry.warn("the bucket's topic is not probed", { bucket: connection.bucket, reason: printable(error.message) });
-    }
-  }
-
-  async function removeEarlier(bucket: string, signal: AbortSignal): Promise<void> {
-    try {
-      const kept = await provisioning.removeEarlier(bucket, signal);
-      if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
+      await work();
     } catch (error) {
       if (!(error instanceof RequestError || error instanceof FaultError)) throw error;
-      // another process changes connections, or this one may not: the next visit tries again
-      telemetry.warn("the earlier source's parts could not be removed", { bucket, reason: printable(error.message) });
+      telemetry.warn(failed, { bucket, reason: printable(error.message) });
     }
   }
 }

@@ -49,13 +49,10 @@ export function isByWay(
   );
 }
 
-/** Whether the events that have arrived prove the connection. `isByHand`: a person wired it. */
-export function isProvenBy(
-  { arrived = [], source, waySinceMs, createdAtMs, connectionCheck: check }: BucketRecord,
-  isByHand: boolean,
-): boolean {
+/** Whether the events that have arrived prove the connection. */
+export function isProvenBy({ arrived = [], source, connection, waySinceMs, createdAtMs, connectionCheck: check }: BucketRecord): boolean {
   if (arrived.length === 0) return false;
-  if (!isByHand && source !== 'topic') return true;
+  if (connection?.byHand !== true && source !== 'topic') return true;
   if (check?.passesBoth === true && check.atMs >= (waySinceMs ?? createdAtMs)) return true;
   return arrived.includes('created') && arrived.includes('removed');
 }

@@ -283,7 +283,7 @@ export async function noteArrivals(
   // the bucket was changed in the meantime, so this would prove another connection
   if (now === undefined || !isSame(now)) return;
   const arrived = [...new Set([...(now.arrived ?? []), ...families])];
-  const isProven = now.provenAtMs !== undefined || isProvenBy({ ...now, arrived }, await isByHand(state, bucket));
+  const isProven = now.provenAtMs !== undefined || isProvenBy({ ...now, arrived });
   if (isProven) await proveGap(ports, now);
   if (now.provenAtMs !== undefined) return;
   await updateRecord(state, refs.bucket(bucket), (current) => {
@@ -291,13 +291,6 @@ export async function noteArrivals(
     if (isProven) return { ...omit(current, 'arrived'), provenAtMs: current.provenAtMs ?? nowMs };
     return arrived.length > (current.arrived?.length ?? 0) ? { ...current, arrived } : undefined;
   });
-}
-
-/** The connection's record, of which only connect/ reads the other fields. */
-const byHandRef = (bucket: string) => ({ id: `connection:${bucket}`, schema: z.object({ byHand: z.boolean().optional() }) });
-
-async function isByHand(state: StateStore, bucket: string): Promise<boolean> {
-  return (await readRecord(state, byHandRef(bucket)))?.byHand === true;
 }
 
 /**

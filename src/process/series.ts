@@ -196,7 +196,7 @@ export const seriesTable = {
     type: 'gauge',
     knownForMs: KNOWN_FOR_MS,
     unit: 'buckets',
-    labels: { state: watchedStates },
+    labels: { state: [...watchedStates, 'paused'] },
     help: 'Shows how many connected buckets have a connection in this state, as of the last hourly check: ok, degraded, broken (events are lost), unknown (it could not be read), or paused on request.',
     alert: 'state="broken" > 0; state="unknown" > 0 for 6 h',
   },

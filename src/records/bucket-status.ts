@@ -167,13 +167,22 @@ const rules: readonly Rule[] = [
     waitsFor?.code === 'queue.missing'
       ? { state: 'events_lost', sentence: `Its events are being lost: ${waitsFor.reason}`, sinceMs: waitsFor.sinceMs, act: 'doctor' }
       : undefined,
-  ({ record: { connectionCheck: check, provenAtMs } }) =>
-    check?.brokenSinceMs === undefined || check.state === 'paused' || provenAtMs === undefined
+  ({ record: { connection } }) =>
+    connection?.state === 'removing'
+      ? {
+          state: 'events_lost',
+          sentence: 'Its removal has not finished, so its events may be lost',
+          sinceMs: connection.changedAtMs,
+          act: 'remove',
+        }
+      : undefined,
+  ({ record: { connection, connectionCheck: check, provenAtMs } }) =>
+    check?.brokenSinceMs === undefined || connection?.state === 'paused' || provenAtMs === undefined
       ? undefined
       : { state: 'events_lost', sentence: `Its events are being lost${whatOf(check)}`, sinceMs: check.brokenSinceMs, act: 'doctor' },
-  ({ record: { connectionCheck: check } }) =>
-    check?.state === 'paused'
-      ? { state: 'paused', sentence: 'Its notification is paused, so no event arrives', sinceMs: check.sinceMs, act: 'resume' }
+  ({ record: { connection } }) =>
+    connection?.state === 'paused'
+      ? { state: 'paused', sentence: 'Its notification is paused, so no event arrives', sinceMs: connection.changedAtMs, act: 'resume' }
       : undefined,
   missingRule,
   ({ waitsFor }) =>

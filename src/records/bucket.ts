@@ -72,8 +72,54 @@ export const versioningSchema = z.object({
 });
 export type Versioning = z.infer<typeof versioningSchema>;
 
-/** What the watch of connections found. `paused`: the notification was removed on request; `unknown`: the connection could not be read. */
-export const watchedStates = ['ok', 'degraded', 'broken', 'unknown', 'paused'] as const;
+/** What a bucket is to have in AWS. The account is that of the queues and of all parts, and the region that of the bucket. */
+const connectionSpecSchema = z.object({
+  bucket: z.string(),
+  region: z.string(),
+  partition: z.string(),
+  account: z.string(),
+  /** The account that must own the bucket: another one only with the source `topic`. */
+  bucketAccount: z.string(),
+  installation: z.string(),
+  registry: z.string(),
+  source: z.enum(bucketSources),
+  /** A topic of others: with the source `topic`, and with `routed` if the rule is to send to it instead of to Tally's. */
+  topicArn: z.string().exactOptional(),
+  enrich: z.enum(enrichModes),
+  queueArn: z.string(),
+  /** Absent: the bucket queue has no redrive policy. */
+  deadLetterArn: z.string().exactOptional(),
+  /** A person has wired it: the notification, or the rule with its transformer and the trail, are theirs. */
+  byHand: z.boolean().exactOptional(),
+  /** With the source `routed`: the trail that Tally may write to. */
+  trailArn: z.string().exactOptional(),
+  /** Else the bucket of the logs of a trail that Tally does not write to. */
+  trailBucket: z.string().exactOptional(),
+});
+export type ConnectionSpec = Readonly<z.infer<typeof connectionSpecSchema>>;
+
+/** The spec alone, of what holds one. */
+export function specOf(from: ConnectionSpec): ConnectionSpec {
+  return connectionSpecSchema.parse(from);
+}
+
+/** `applied` ⇄ `paused`; `removing` ends with the bucket's record. */
+export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
+
+/** The parts in AWS that Tally makes for the bucket: the spec that they are made for, and how far they are. */
+const connectionSchema = connectionSpecSchema.extend({
+  state: z.enum(connectionStates),
+  /** What it was before a change, as far as its parts may be left in AWS. */
+  earlier: z.array(connectionSpecSchema).optional(),
+  /** What Tally made, or is about to make, where neither name nor tag says it: subscriptions to topics that were named, and trails that got the bucket in a selector. */
+  made: z.array(z.string()),
+  /** When it came into its state, or AWS was last changed: events may be missing until some minutes later. */
+  changedAtMs: z.number(),
+});
+export type Connection = z.infer<typeof connectionSchema>;
+
+/** What the watch of connections found. `unknown`: the connection could not be read. */
+export const watchedStates = ['ok', 'degraded', 'broken', 'unknown'] as const;
 export type WatchedState = (typeof watchedStates)[number];
 
 /** What the watch of a bucket's connection found last. */
@@ -173,7 +219,9 @@ export const bucketRecordSchema = z.object({
   sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
   repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),
-  /** What the watch of its connection found last. */
+  /** Its parts in AWS. Absent: Tally has made none. */
+  connection: connectionSchema.optional(),
+  /** What the watch found last, since the last change. */
   connectionCheck: connectionCheckSchema.optional(),
   /** Only if the bucket's source does not report expirations: the last check of its lifecycle rules and of the objects that they expire. */
   lifecycle: z

@@ -9,7 +9,6 @@ export const stateKinds = [
   'lock',
   'schedule',
   'process',
-  'connection',
   'user',
   'api-key',
   'user-keys',

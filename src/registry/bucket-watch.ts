@@ -39,10 +39,13 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     const gapAgesMs = gaps.map(({ sinceMs }) => clock.nowMs() - sinceMs);
     telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...gapAgesMs) / 1_000);
     const buckets = await allBuckets();
-    const checks = buckets.flatMap(({ connectionCheck }) => connectionCheck ?? []);
-    const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
-    telemetry.setCounts('tally_connection_state', checks);
-    telemetry.set('tally_notification_pause_age_seconds', Math.max(0, ...pauses) / 1_000);
+    const paused = buckets.flatMap(({ connection }) => (connection?.state === 'paused' ? [connection] : []));
+    const checks = buckets.flatMap(({ connection, connectionCheck }) => (connection?.state === 'paused' ? [] : (connectionCheck ?? [])));
+    telemetry.setCounts('tally_connection_state', [...checks, ...paused.map(() => ({ state: 'paused' as const }))]);
+    telemetry.set(
+      'tally_notification_pause_age_seconds',
+      Math.max(0, ...paused.map(({ changedAtMs }) => clock.nowMs() - changedAtMs)) / 1_000,
+    );
     const nowMs = clock.nowMs();
     const statuses = statusesOf(buckets, { troubles: await processes.troubles(), gaps, nowMs, compareIntervalMs });
     telemetry.setCounts(

@@ -30,7 +30,7 @@ import { createGapReports } from '../observing/gaps.ts';
 import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { createSetup, type Setup } from '../connect/setup.ts';
-import { createProvisioning } from '../connect/connections.ts';
+import { createConnections } from '../connect/connections.ts';
 import { createCheckConnection } from '../connect/watch.ts';
 import { createCircuits, type Circuits } from '../observing/circuits.ts';
 import { createFailedAttempts, createKeyUses } from '../identity/audit-windows.ts';
@@ -149,7 +149,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const stopping = new AbortController();
   const probeCluster = createProbeCluster(store, () => circuits.openOf(['cluster']) !== undefined);
   const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
-  const [queueUrl, ...moreQueueUrls] = bucketQueueUrls;
+  const [queueUrl] = bucketQueueUrls;
   const isEmbedded = isEmbeddedServer(addresses);
   const provisioner = createProvisioner({ aws, queueUrl, clock });
   const allBuckets = createAllBuckets(ports);
@@ -159,11 +159,10 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const topics = createSnsTopics({ clientFor: aws.snsFor });
   const connectBucket = createConnectBucket({ ...ports, gaps, isEmbedded });
   const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
-  const provisioning = createProvisioning({
+  const connections = createConnections({
     ...ports,
     aws: provisioner,
-    queueUrl,
-    moreQueueUrls,
+    queueUrls: bucketQueueUrls,
     trailArn: settings.TALLY_TRAIL_ARN,
     trailBucket: settings.TALLY_TRAIL_BUCKET,
     isEmbedded,
@@ -176,7 +175,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     deadLetters,
     jobs: createReindexJobs({ ...ports, jobIsDue: (jobId) => wake(jobId) }),
     processes: createProcesses(ports),
-    checkConnection: createCheckConnection({ ...ports, provisioning, gaps }),
+    checkConnection: createCheckConnection({ ...ports, connections, gaps }),
     keys: createKeys(store, settings, telemetry),
     compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000,
   };
@@ -196,9 +195,9 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     allBuckets,
     topics,
     listing: createS3Listing({ clientFor: aws.s3For, clock }),
-    operations: createOperations({ ...ports, ...subjects, provisioning, everyoneReads, webhookUrl: webhookUrlOf(settings) }),
+    operations: createOperations({ ...ports, ...subjects, connections, everyoneReads, webhookUrl: webhookUrlOf(settings) }),
     /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
-    provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
+    connections: isEmbedded || queueUrl === undefined ? undefined : connections,
     /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
     onJobDue(next: typeof wake) {
       wake = next;

@@ -156,9 +156,9 @@ function startCalendar(core: Calendar, signal: AbortSignal): void {
   schedules.every(WATCH_INDICES, createWatchIndices(core), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
   sweep(FOLLOW_LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observe }));
-  const { provisioning } = core;
-  if (provisioning !== undefined)
-    sweep(WATCH_CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning }), createConnectionsDue(core));
+  const { connections } = core;
+  if (connections !== undefined)
+    sweep(WATCH_CONNECTIONS, 'connections', createVisitConnection({ ...core, connections }), createConnectionsDue(core));
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
   sweep(COMPARE_WHEN_DUE, 'full', (bucket, runSignal) => visitFull({ ...core, startJob, intervalMs }, bucket, runSignal));

@@ -45,7 +45,7 @@ export function gapHistoryIdsOf(bucket?: string): string {
   return bucket === undefined ? 'gap-history:' : `gap-history:${bucket}:`;
 }
 
-/** The reference to a record of each kind that several subjects share. The records of logins, users, API keys and grants are in identity/refs.ts, those of connections in connect/refs.ts. */
+/** The reference to a record of each kind that several subjects share. The records of logins, users, API keys and grants are in identity/refs.ts. */
 export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
   unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,

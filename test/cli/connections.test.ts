@@ -43,7 +43,7 @@ describe('tally bucket add', () => {
   it('says what it is going to make, and what keeps events away', async () => {
     const world = createCliWorld();
     const stopped = {
-      code: 'connect.trail-stopped',
+      code: 'connect.trail',
       severity: 'broken',
       what: 'the trail is stopped',
       why: 'the rule matches nothing',
@@ -53,7 +53,7 @@ describe('tally bucket add', () => {
     const { exitCode, stdout, stderr } = await world.run('bucket add photos --source routed --agree 0f1e');
     expect(exitCode).toBe(0);
     expect(stderr).toMatch(/^\+ notification photos$/m);
-    expect(stderr).toContain('broken: the trail is stopped (connect.trail-stopped)\n  why  the rule');
+    expect(stderr).toContain('broken: the trail is stopped (connect.trail)\n  why  the rule');
     expect(isUnsafe(`${stdout}${stderr}`)).toBe(false);
     expect(world.asked[1]).toEqual(['addBucket', { body: { bucket: 'photos', source: 'routed', plan: '0f1e' } }]);
   });

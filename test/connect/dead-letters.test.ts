@@ -1,6 +1,6 @@
 /** The dead-letter queue of a connection, when the redrive policy of the bucket queue is lost or wrong: the doctor names the setup, which heals it. */
 import { expect, it } from 'vitest';
-import type { Target } from '../../src/connect/parts.rules.ts';
+import type { Target } from '../../src/connect/plan.rules.ts';
 import type { BucketSource } from '../../src/records/bucket.ts';
 import { LETTERS_ARN, QUEUE_ARN } from '../support/fakes/aws-parts.ts';
 import { startWorld, type World } from './world.ts';

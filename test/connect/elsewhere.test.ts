@@ -1,6 +1,6 @@
 /** Buckets of another region or account than the bucket queue. Those of another region, whole: flow/connections-story.test.ts. */
 import { describe, expect, it } from 'vitest';
-import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
+import { fingerprintOf } from '../../src/connect/policy.rules.ts';
 import { snsPrincipals } from '../../src/connect/names.rules.ts';
 import { ACCOUNT, INSTALLATION, QUEUE_ARN, REGION } from '../support/fakes/aws-parts.ts';
 import { allTo, startWorld } from './world.ts';
@@ -62,7 +62,7 @@ describe('a bucket of another account', () => {
   it('comes by a topic that its owner made, and Tally makes nothing there but the subscription', async () => {
     const world = await startWorld({ photos: { account: OTHER } });
     for (const source of sources) {
-      await expect(world.provisioning.plan({ bucket: 'photos', source })).rejects.toMatchObject({ code: 'connect.other-account' });
+      await expect(world.connections.plan({ bucket: 'photos', source })).rejects.toMatchObject({ code: 'connect.other-account' });
       await expect(world.apply({ source })).rejects.toMatchObject({ code: 'connect.other-account' });
     }
     expect(world.aws.writes).toEqual([]);

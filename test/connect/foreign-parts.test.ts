@@ -1,8 +1,7 @@
 /** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
 import { describe, expect, it } from 'vitest';
-import { refs } from '../../src/connect/refs.ts';
-import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
-import { removeRecord, updateRecord } from '../../src/store/stored.ts';
+import { refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
+import { fingerprintOf } from '../../src/connect/policy.rules.ts';
 import { LETTERS_ARN, QUEUE_ARN, REGION, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { allTo, interruptAt, newRecord, startWorld, type World } from './world.ts';
 
@@ -128,9 +127,10 @@ it('of six buckets that are removed at once, each of them again while it is busy
 it('a removal is refused while the record of another connection cannot be read: what that one needs is not known', async () => {
   const world = await startWithTopic('photos', 'videos');
   for (const bucket of ['photos', 'videos']) await world.agree({ ...byTopic, bucket });
-  const { id, kind } = refs.connection('videos');
-  const { version } = (await world.state.get(id))!;
-  await world.state.put({ id, kind, record: { state: 'of a newer version' } }, version);
+  await world.state.put(
+    { id: 'bucket:videos', kind: 'bucket', record: { source: 'newer' } },
+    (await world.state.get('bucket:videos'))!.version,
+  );
   await expect(world.remove()).rejects.toMatchObject({ code: 'record.newer' });
   expect(subscriptions(world)).toEqual([QUEUE_ARN]);
   expect(await world.connection()).toMatchObject({ state: 'applied' });

@@ -7,8 +7,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import type { NotificationEntry } from '../../src/connect/notification.rules.ts';
-import type { ObservedRule } from '../../src/connect/parts.rules.ts';
-import { type Selectors } from '../../src/connect/trail.rules.ts';
+import type { ObservedRule } from '../../src/connect/plan.rules.ts';
+import type { Selectors } from '../../src/connect/trail.rules.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { LETTERS_ARN, MARK, QUEUE_ARN, THEIR_TOPIC, ruleName } from '../support/fakes/aws-parts.ts';
 import { startWorld, THEIR_QUEUE, theirStatement, trail, type World } from './world.ts';
@@ -230,16 +230,16 @@ describe.each(['notification', 'topic', 'eventbridge', 'routed'] as const)(
   (source) => {
     const { signal } = new AbortController();
     const wish = { source, ...((source === 'topic' || source === 'routed') && { topic_arn: THEIR_TOPIC }) };
-    const play = ({ provisioning, agree }: World, act: (typeof acts)[number]): Promise<unknown> => {
+    const play = ({ connections, agree }: World, act: (typeof acts)[number]): Promise<unknown> => {
       switch (act) {
         case 'apply':
           return agree(wish);
         case 'pause':
-          return provisioning.pause('photos', signal);
+          return connections.pause('photos', signal);
         case 'resume':
-          return provisioning.resume('photos', signal);
+          return connections.resume('photos', signal);
         case 'remove':
-          return provisioning.remove('photos', { keepAws: false });
+          return connections.remove('photos', { keepAws: false });
       }
     };
     const history = fc.constantFrom<readonly (typeof acts)[number][]>(

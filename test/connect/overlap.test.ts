@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { NotificationEntry } from '../../src/connect/notification.rules.ts';
-import { completeTopic, missingFamilies, overlap } from '../../src/connect/overlap.rules.ts';
+import { completeTopic, missingFamilies, overlap, type NotificationEntry } from '../../src/connect/notification.rules.ts';
 
 /** What S3 sends, by the names that configurations can select. */
 const EVENTS = [

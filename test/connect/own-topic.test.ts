@@ -1,6 +1,6 @@
 /** The source routed with a topic of the operator's own, and buckets that a person wired. */
 import { describe, expect, it } from 'vitest';
-import type { ObservedRule } from '../../src/connect/parts.rules.ts';
+import type { ObservedRule } from '../../src/connect/plan.rules.ts';
 import { transformer } from '../../src/connect/sources/routed.ts';
 import { specifiedTransformer } from '../support/audit-trail.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
@@ -100,15 +100,6 @@ describe('the source routed with the operator’s own topic', () => {
     expect(policyOf(world)).toEqual(before);
   });
 
-  it('adds no statement where one of the operator’s admits EventBridge, and one where that has a Condition, which SNS does not support', async () => {
-    const world = await startOwn(open);
-    await world.agree();
-    expect(world.aws.writes).not.toContain('setTopic');
-    const conditional = await startOwn({ ...open, Condition: { ArnLike: { 'aws:SourceArn': 'arn:aws:events:*' } } });
-    await conditional.agree();
-    expect(policyOf(conditional).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', 'Bridge', ID]);
-  });
-
   it('is refused before anything is written if it does not exist, or if it is a FIFO topic', async () => {
     const missing = await startOwn();
     missing.aws.parts.topics.clear();
@@ -129,7 +120,7 @@ describe('the source routed with the operator’s own topic', () => {
   ] as const)('is none that Tally makes, for itself or for another registry: %s, %s', async (source, name) => {
     const world = await startOwn();
     const asked = { bucket: 'photos', source, topic_arn: THEIR_TOPIC.replace('their-topic', name) };
-    await expect(world.provisioning.plan(asked)).rejects.toMatchObject({ code: 'request.invalid' });
+    await expect(world.connections.plan(asked)).rejects.toMatchObject({ code: 'request.invalid' });
     await expect(world.apply(asked)).rejects.toMatchObject({ code: 'request.invalid' });
     expect(world.aws.writes).toEqual([]);
   });

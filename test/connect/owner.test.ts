@@ -10,7 +10,7 @@ import {
   ACCOUNT,
   INSTALLATION,
   LETTERS_ARN,
-  provisioningOn,
+  connectionsOn,
   QUEUE_ARN,
   REGION,
   REGISTRY,
@@ -40,7 +40,7 @@ async function startBoth() {
   const storage = createFakeStorage(clock);
   storage.createBucket('photos', { region: REGION });
   await updateRecord(store.state, refs.bucket('photos'), () => newRecord('photos', clock.nowMs()));
-  const staging = provisioningOn(aws, { state: store.state, storage, clock, trailArn: TRAIL, queueUrl: STAGING_URL });
+  const staging = connectionsOn(aws, { state: store.state, storage, clock, trailArn: TRAIL, queueUrls: [STAGING_URL] });
   return { production, staging, aws };
 }
 
@@ -56,9 +56,9 @@ describe.each(['notification', 'eventbridge', 'routed'] as const)(
       expect(plan.findings.filter(({ blocks }) => blocks).map(({ code }) => code)).toContain('connect.not-set-up');
       if (source !== 'notification') expect(plan.findings.map(({ code }) => code)).toContain('connect.rule-foreign');
       await expect(staging.apply({ bucket: 'photos', source }, { token: plan.token })).rejects.toMatchObject({ code: 'connect.blocked' });
-      expect(await staging.remove('photos', { keepAws: false })).toBeUndefined();
+      expect(await staging.remove('photos', { keepAws: false })).toEqual([]);
       expect(aws.snapshot()).toEqual(before);
-      const { plan: own } = await production.provisioning.plan({ bucket: 'photos', source });
+      const { plan: own } = await production.connections.plan({ bucket: 'photos', source });
       expect([own.changes, own.findings.filter(({ blocks }) => blocks)]).toEqual([[], []]);
     });
   },
@@ -76,7 +76,7 @@ it('a second installation with the name of the first has a subscription and a st
   await production.agree(request);
   const before = aws.snapshot();
   const { plan } = await staging.plan(request);
-  expect((await staging.apply(request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+  expect(await staging.apply(request, { token: plan.token })).toMatchObject({ state: 'applied' });
   expect([...aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.keys()]).toEqual([QUEUE_ARN, STAGING_QUEUE]);
   expect(aws.parts.queues.get(STAGING_QUEUE)!.policy).toContain(THEIR_TOPIC);
   expect((await production.plan(request)).changes).toEqual([]);
@@ -106,7 +106,7 @@ it('a rule that became another registry’s stays when the bucket is removed, an
   await production.agree({ source: 'routed' });
   const rule = { ...aws.parts.rules.get(ruleName('routed'))!, tags: { 'tally:registry': STAGING } };
   aws.parts.rules.set(ruleName('routed'), rule);
-  const kept = await production.provisioning.remove('photos', { keepAws: false });
+  const kept = await production.connections.remove('photos', { keepAws: false });
   expect(kept).toContainEqual(expect.objectContaining({ reason: expect.stringContaining(STAGING) }));
   expect(aws.parts.rules.get(ruleName('routed'))).toEqual(rule);
 });

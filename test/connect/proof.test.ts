@@ -13,10 +13,10 @@ import { requests, startWorld } from './world.ts';
 async function startProven() {
   const world = await startWorld();
   world.populate();
-  const { state, clock, provisioning } = world;
+  const { state, clock, connections } = world;
   const telemetry = createFakeTelemetry();
   const gaps = createGapReports({ state, clock, telemetry });
-  const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
+  const checkConnection = createCheckConnection({ state, connections, gaps, clock, telemetry });
   const record = async () => (await readRecord(state, refs.bucket('photos')))!;
   return {
     ...world,
@@ -171,7 +171,7 @@ describe('the probe of a topic of Tally', () => {
     world.aws.parts.queues.get(QUEUE_ARN)!.messages = 0;
     const probe = async () => {
       const findings = await world.check();
-      await world.provisioning.probe(
+      await world.connections.probe(
         (await world.connection())!,
         findings.some(({ code }) => code === 'connect.probe-lost'),
       );

@@ -1,7 +1,7 @@
 /** A daemon whose TALLY_QUEUE_URL was changed to a queue that `tally setup` has made for the same installation. */
 import { describe, expect, it } from 'vitest';
 import { queueArns, sharedParts } from '../../src/connect/shared.rules.ts';
-import type { Provisioning } from '../../src/connect/connections.ts';
+import type { Connections } from '../../src/connect/connections.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { allTo, startWorld, theirs, requests, type World } from './world.ts';
@@ -34,9 +34,9 @@ async function startChanged(wish: object): Promise<World> {
   return world;
 }
 
-const codesOf = async (world: World, provisioning: Provisioning): Promise<readonly string[]> => {
+const codesOf = async (world: World, connections: Connections): Promise<readonly string[]> => {
   const record = (await readRecord(world.state, refs.bucket('photos')))!;
-  const codes = (await provisioning.diagnose(record)).findings.map(({ code }) => code);
+  const codes = (await connections.diagnose(record)).findings.map(({ code }) => code);
   return codes.filter((code) => !['connect.trail-unchecked', 'connect.set-up-unsafe'].includes(code));
 };
 
@@ -52,7 +52,7 @@ describe('after TALLY_QUEUE_URL was changed', () => {
       expect((await codesOf(world, daemon)).length > 0).toBe(!isThroughOurs && source !== 'routed');
       const { plan } = await daemon.plan({ bucket: 'photos', ...wish });
       expect(plan.findings.filter(({ blocks }) => blocks)).toEqual([]);
-      expect((await daemon.apply({ bucket: 'photos', ...wish }, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+      expect(await daemon.apply({ bucket: 'photos', ...wish }, { token: plan.token })).toMatchObject({ state: 'applied' });
       if (isThroughOurs) expect(world.aws.writes).toHaveLength(before);
       await world.closeGap();
       await daemon.removeEarlier('photos', signal);

@@ -90,31 +90,4 @@ describe('the selectors of a trail', () => {
     expect(parseSelectors({})).toEqual({ kind: 'basic', list: [] });
     expect(parseSelectors({ AdvancedEventSelectors: [{ Name: 'x' }] })).toBeUndefined();
   });
-
-  const basicOf = (value: string, ReadWriteType = 'All', Type = 'AWS::S3::Object'): Selectors => ({
-    kind: 'basic',
-    list: [{ ReadWriteType, DataResources: [{ Type, Values: [value] }] }],
-  });
-  type FieldSelector = ReturnType<typeof advancedSelector>['FieldSelectors'][number];
-  const advancedOf = (...FieldSelectors: FieldSelector[]): Selectors => ({ kind: 'advanced', list: [{ FieldSelectors }] });
-  const data = { Field: 'eventCategory', Equals: ['Data'] };
-
-  it.each<[string, Selectors, boolean]>([
-    ['all buckets, basic', basicOf('arn:aws:s3'), true],
-    ['all buckets by a prefix', basicOf('arn:aws:s3:::', 'WriteOnly'), true],
-    ['reads only', basicOf('arn:aws:s3', 'ReadOnly'), false],
-    ['a folder of the bucket', basicOf('arn:aws:s3:::photos/a/'), false],
-    ['functions', basicOf('arn:aws:s3', 'All', 'AWS::Lambda::Function'), false],
-    ['all objects, advanced', advancedOf(data, { Field: 'resources.type', Equals: ['AWS::S3::Object'] }), true],
-    ['management events', advancedOf({ Field: 'eventCategory', Equals: ['Management'] }), false],
-    [
-      'fewer operations',
-      advancedOf(...advancedSelector(photos).FieldSelectors.slice(0, 4), { Field: 'eventName', Equals: ['PutObject'] }),
-      false,
-    ],
-    ['all but some', advancedOf(data, { Field: 'resources.ARN', NotStartsWith: ['arn:aws:s3:::photos/'] }), false],
-    ['another bucket with the same beginning', { kind: 'advanced', list: [advancedSelector({ ...photos, bucket: 'photos-2' })] }, false],
-  ])('record the bucket or not: %s', (_, found, records) => {
-    expect(recordsBucket(found, photos)).toBe(records);
-  });
 });

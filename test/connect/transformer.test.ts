@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { unwrap } from '../../src/events/envelope.ts';
-import { documentedTransformer } from '../support/audit-trail.ts';
-import type { InputTransformer } from '../../src/connect/parts.rules.ts';
+import { documentedTransformer, specifiedTransformer } from '../support/audit-trail.ts';
+import type { InputTransformer } from '../../src/connect/plan.rules.ts';
 import { transformer } from '../../src/connect/sources/routed.ts';
-import { specifiedTransformer } from '../support/audit-trail.ts';
 
 /** What EventBridge makes of an event: values in quotes, and an empty string where there is none. */
 function transformed({ InputPathsMap = {}, InputTemplate = '' }: InputTransformer, event: object): string {

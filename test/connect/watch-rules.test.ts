@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ConnectionCheck } from '../../src/records/bucket.ts';
+import type { Connection, ConnectionCheck } from '../../src/records/bucket.ts';
+import { spec } from '../support/fakes/aws-parts.ts';
 import type { Finding } from '../../src/connect/finding.rules.ts';
 import { afterCheck, isCheckDue } from '../../src/connect/watch.rules.ts';
 
@@ -14,15 +15,19 @@ const finding = (severity: Finding['severity']): Finding => ({
   fix: 'f',
   blocks: false,
 });
-const applied = { state: 'applied', changedAtMs: NOW - 10 * HOUR_MS } as const;
+const applied = connected('applied', 10 * HOUR_MS);
+
+function connected(state: Connection['state'], sinceMs: number): Connection {
+  return { ...spec, state, made: [], changedAtMs: NOW - sinceMs };
+}
 
 function checked(state: ConnectionCheck['state'], more: Partial<ConnectionCheck> = {}): ConnectionCheck {
   return { state, atMs: NOW - HOUR_MS, sinceMs: NOW - HOUR_MS, findings: [], ...more };
 }
 
 describe('a check of a connection is due', () => {
-  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof isCheckDue>[1], nowMs = NOW) =>
-    isCheckDue(last === undefined ? {} : { connectionCheck: last }, connection, nowMs);
+  const due = (last: ConnectionCheck | undefined, connection: Connection) =>
+    isCheckDue({ connection, ...(last && { connectionCheck: last }) }, NOW);
 
   it('at once, then every hour', () => {
     expect(due(undefined, applied)).toBe(true);
@@ -41,17 +46,10 @@ describe('a check of a connection is due', () => {
     },
   );
 
-  it('not while parts are being made by an apply, or taken away', () => {
-    expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe(false);
-    expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe(true);
-    expect(due(undefined, { state: 'removing' })).toBe(false);
-  });
-
-  it('when a notification was paused or resumed since', () => {
-    const last = checked('ok', { atMs: NOW - 1 });
-    expect(due(last, { ...applied, state: 'paused' })).toBe(true);
-    expect(due({ ...last, state: 'paused' }, { ...applied, state: 'paused' })).toBe(false);
-    expect(due({ ...last, state: 'paused' }, applied)).toBe(true);
+  it('not while parts are being made by an apply, or are taken away', () => {
+    expect(due(undefined, connected('applying', 1_000))).toBe(false);
+    expect(due(undefined, connected('applying', HOUR_MS))).toBe(true);
+    for (const state of ['paused', 'removing'] as const) expect(due(checked('ok'), connected(state, HOUR_MS))).toBe(false);
   });
 
   it('although a clock was set back by days', () => {
@@ -60,11 +58,8 @@ describe('a check of a connection is due', () => {
 });
 
 describe('after a check', () => {
-  const checkedAfter = (
-    before: ConnectionCheck | undefined,
-    findings: readonly Finding[],
-    connection: Parameters<typeof isCheckDue>[1] = applied,
-  ) => afterCheck(before, { findings, passesBoth: false, isProven: true, connection, nowMs: NOW });
+  const checkedAfter = (before: ConnectionCheck | undefined, findings: readonly Finding[]) =>
+    afterCheck(before, { findings, passesBoth: false, isConnected: true, nowMs: NOW });
 
   it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {
     const first = checkedAfter(checked('ok'), [finding('degraded'), finding('broken')]);
@@ -83,18 +78,13 @@ describe('after a check', () => {
     const gaps: string[] = [];
     for (let hours = 0; hours <= 72; hours += 1) {
       const findings = [hours % 5 === 4 ? finding('unknown') : finding('broken')];
-      const after = afterCheck(check, { passesBoth: false, isProven: true, findings, connection: applied, nowMs: NOW + hours * HOUR_MS });
+      const after = afterCheck(check, { passesBoth: false, isConnected: true, findings, nowMs: NOW + hours * HOUR_MS });
       ({ check } = after);
       if (after.gap !== undefined) gaps.push(`${after.gap} ${hours}`);
     }
     expect(gaps).toEqual(['lost 0']);
-    const after = afterCheck(check, { passesBoth: false, isProven: true, findings: [], connection: applied, nowMs: NOW + 73 * HOUR_MS });
+    const after = afterCheck(check, { passesBoth: false, isConnected: true, findings: [], nowMs: NOW + 73 * HOUR_MS });
     expect(after.gap).toBe('restored');
-  });
-
-  it('opens a last gap also after an apply, which others may have completed later', () => {
-    const broken = checked('broken', { brokenSinceMs: NOW - HOUR_MS });
-    expect(checkedAfter(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBe('restored');
   });
 
   it('what cannot be read opens none, and hides none', () => {
@@ -104,17 +94,9 @@ describe('after a check', () => {
     expect(checkedAfter(hidden.check, []).gap).toBe('restored');
   });
 
-  it('a pause is no loss, and its time is that of the pause', () => {
-    const paused = checkedAfter(checked('ok'), [finding('broken')], { state: 'paused', pausedAtMs: NOW - 5 });
-    expect(paused).toMatchObject({ check: { state: 'paused', sinceMs: NOW - 5 } });
-    expect(paused.gap).toBeUndefined();
-  });
-
   it('a bucket for which nothing was made is shown, and opens no gap', () => {
-    expect(
-      afterCheck(checked('ok'), { passesBoth: false, isProven: false, findings: [finding('broken')], connection: undefined, nowMs: NOW })
-        .gap,
-    ).toBeUndefined();
+    const after = afterCheck(checked('ok'), { passesBoth: false, isConnected: false, findings: [finding('broken')], nowMs: NOW });
+    expect([after.check.state, after.gap]).toEqual(['broken', undefined]);
   });
 
   it('keeps since when, and the first findings only', () => {

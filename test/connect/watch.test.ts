@@ -15,15 +15,15 @@ const HOUR_MS = 3_600_000;
 async function startWatched() {
   const world = await startWorld();
   const telemetry = createFakeTelemetry();
-  const { state, clock, provisioning } = world;
+  const { state, clock, connections } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
-  const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
+  const checkConnection = createCheckConnection({ state, connections, gaps, clock, telemetry });
   const visit = createVisitConnection({
     state,
     clock,
     telemetry,
     processes: createProcesses({ state, clock }),
-    provisioning,
+    connections,
     checkConnection,
   });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
@@ -39,7 +39,7 @@ async function startWatched() {
 }
 
 it('tells the sweep of a check that AWS did not answer, so that other buckets of the region are visited later', async () => {
-  const { state, clock, telemetry, provisioning } = await startWatched();
+  const { state, clock, telemetry, connections } = await startWatched();
   const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
   const record = await readRecord(state, refs.bucket('photos'));
   const visit = (findings: readonly (typeof finding)[]) =>
@@ -47,7 +47,7 @@ it('tells the sweep of a check that AWS did not answer, so that other buckets of
       state,
       clock,
       telemetry,
-      provisioning,
+      connections,
       processes: createProcesses({ state, clock }),
       checkConnection: async () => findings,
     });

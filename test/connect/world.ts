@@ -1,24 +1,22 @@
 /** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
-import type { ConnectionRequest } from '../../src/connect/plan.rules.ts';
-import type { BucketRecord, BucketSource } from '../../src/records/bucket.ts';
+import type { ConnectionRequest, ObservedTrail, Plan } from '../../src/connect/plan.rules.ts';
+import type { BucketRecord, BucketSource, Connection } from '../../src/records/bucket.ts';
 import { markId, markSchema, type DirtyMark } from '../../src/records/dirty.ts';
-import type { ConnectionRecord } from '../../src/connect/connection.rules.ts';
 import type { Finding } from '../../src/connect/finding.rules.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../src/connect/notification.rules.ts';
-import type { ObservedTrail } from '../../src/connect/parts.rules.ts';
-import type { Plan } from '../../src/connect/plan.rules.ts';
 import { parsePolicy } from '../../src/connect/policy.rules.ts';
 import { advancedSelector } from '../../src/connect/trail.rules.ts';
 import type { StateStore } from '../../src/store/store.ts';
-import type { ApplyOptions, Applied } from '../../src/connect/apply.ts';
-import type { Provisioning } from '../../src/connect/connections.ts';
+import type { ApplyOptions } from '../../src/connect/apply.ts';
+import type { ConnectionView } from '../../src/registry/contract/connections.ts';
+import { omit } from '../../src/base/defined.ts';
+import type { Connections } from '../../src/connect/connections.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
-import { parseEntry, readRecord, removeRecord, updateRecord } from '../../src/store/stored.ts';
+import { parseEntry, readRecord, removeRecord, updateRecord, refs } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
-import { ACCOUNT, createFakeAws, provisioningOn, REGION, setUp, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, createFakeAws, connectionsOn, REGION, setUp, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage } from '../support/fakes/ports.ts';
-import { refs } from '../../src/connect/refs.ts';
 
 export const THEIR_QUEUE = `arn:aws:sqs:${REGION}:${ACCOUNT}:their-queue`;
 
@@ -84,7 +82,7 @@ export async function startWorld({
       return result;
     },
   };
-  const provisioning = provisioningOn(aws, { state, storage, clock, ...settings });
+  const connections = connectionsOn(aws, { state, storage, clock, ...settings });
   for (const bucket of ['photos', 'videos']) {
     await updateRecord(store.state, refs.bucket(bucket), () => ({
       ...newRecord(bucket, clock.nowMs()),
@@ -92,20 +90,19 @@ export async function startWorld({
     }));
   }
 
-  async function apply(request: Partial<ConnectionRequest> = {}, options: ApplyOptions = {}): Promise<Applied> {
-    return (await provisioning.apply({ bucket: 'photos', ...request }, options)).applied;
-  }
+  const apply = (request: Partial<ConnectionRequest> = {}, options: ApplyOptions = {}): Promise<ConnectionView> =>
+    connections.apply({ bucket: 'photos', ...request }, options);
 
   /** What the doctor finds, as if the record of the bucket had this change. */
   async function diagnose(change: Partial<BucketRecord> = {}): Promise<readonly Finding[]> {
-    return (await provisioning.diagnose({ ...(await readRecord(store.state, refs.bucket('photos')))!, ...change })).findings;
+    return (await connections.diagnose({ ...(await readRecord(store.state, refs.bucket('photos')))!, ...change })).findings;
   }
 
   return {
     aws,
     clock,
     storage,
-    provisioning,
+    connections,
     state: store.state,
     apply,
     diagnose,
@@ -113,13 +110,17 @@ export async function startWorld({
     codes: async (change?: Partial<BucketRecord>): Promise<readonly string[]> =>
       (await diagnose(change)).map(({ code }) => code).filter((code) => code !== 'connect.trail-unchecked'),
     async plan(request: Partial<ConnectionRequest> = {}): Promise<Plan> {
-      return (await provisioning.plan({ bucket: 'photos', ...request })).plan;
+      return (await connections.plan({ bucket: 'photos', ...request })).plan;
     },
-    remove: (bucket = 'photos', options: Parameters<Provisioning['remove']>[1] = { keepAws: false }) =>
-      provisioning.remove(bucket, options),
-    pause: () => provisioning.pause('photos', signal),
-    resume: () => provisioning.resume('photos', signal),
-    removeEarlier: () => provisioning.removeEarlier('photos', signal),
+    /** As a bucket is removed, and connected again without any parts. */
+    remove: async (bucket = 'photos', options: Parameters<Connections['remove']>[1] = { keepAws: false }) => {
+      const kept = await connections.remove(bucket, options);
+      await updateRecord(store.state, refs.bucket(bucket), (record) => record && omit(record, 'connection'));
+      return kept;
+    },
+    pause: () => connections.pause('photos', signal),
+    resume: () => connections.resume('photos', signal),
+    removeEarlier: () => connections.removeEarlier('photos', signal),
     setBucket: (change: Partial<BucketRecord>, bucket = 'photos') =>
       updateRecord(store.state, refs.bucket(bucket), (record) => record && { ...record, ...change }),
     /** As after the re-index that it asked for. */
@@ -148,14 +149,14 @@ export async function startWorld({
       return act();
     },
     /** The operations of a daemon with other bucket queues in its settings. */
-    receivingFrom: (queueUrl: string, ...moreQueueUrls: readonly string[]): Provisioning =>
-      provisioningOn(aws, { state, storage, clock, ...settings, queueUrl, moreQueueUrls }),
+    receivingFrom: (...queueUrls: readonly string[]): Connections => connectionsOn(aws, { state, storage, clock, ...settings, queueUrls }),
     /** Applies what a person has agreed to. */
-    agree: async (request: Partial<ConnectionRequest> = {}): Promise<Applied> => {
-      const { plan } = await provisioning.plan({ bucket: 'photos', ...request });
+    agree: async (request: Partial<ConnectionRequest> = {}): Promise<ConnectionView> => {
+      const { plan } = await connections.plan({ bucket: 'photos', ...request });
       return apply(request, { token: plan.token });
     },
-    connection: (bucket = 'photos'): Promise<ConnectionRecord | undefined> => readRecord(store.state, refs.connection(bucket)),
+    connection: async (bucket = 'photos'): Promise<Connection | undefined> =>
+      (await readRecord(store.state, refs.bucket(bucket)))?.connection,
     async gap(bucket = 'photos'): Promise<DirtyMark | undefined> {
       const entry = await store.state.get(markId(bucket));
       return entry && parseEntry(entry, markSchema);

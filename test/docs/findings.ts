@@ -25,11 +25,8 @@ const meanings: Readonly<Record<string, string>> = {
   'connect.subscription':
     "Someone else gave the bucket queue's subscription to the topic of `--topic` a filter or raw delivery, so not every event arrives. The printed command undoes it.",
   'connect.topic-missing': "The topic that `--topic` names doesn't exist. Create it: Tally doesn't.",
-  'connect.trail-missing': "The trail in `TALLY_TRAIL_ARN` doesn't exist.",
-  'connect.trail-own-bucket': 'The trail writes its log files to this bucket, so it would endlessly record its own deliveries.',
-  'connect.trail-selector':
-    'Tally writes only to selectors that it can read, and those of the trail in `TALLY_TRAIL_ARN` have another form. Add the printed selector to the existing ones.',
-  'connect.trail-stopped': 'The trail is stopped, so the rule matches nothing.',
+  'connect.trail':
+    'The trail in `TALLY_TRAIL_ARN` does not exist, is stopped, has selectors that Tally cannot read, or writes its log files to this bucket, so that it would endlessly record its own deliveries.',
   'connect.trail-unchecked':
     "The trail isn't one that Tally may change, so Tally doesn't read it. Add the printed selector to its existing ones, or name it in `TALLY_TRAIL_ARN`.",
   'connect.unproven':

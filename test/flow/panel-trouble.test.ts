@@ -49,7 +49,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
           const found = await operations.getBucket!(...asked);
           if (isUnfound) return { ...found, wiring: undefined, status: { state: 'ok', severity: 'ok', sentence: 'No known difference' } };
           if (act === undefined) return found;
-          const state = act.kind === 'resume' ? ('paused' as const) : act.kind === 'plan' ? ('broken' as const) : ('ok' as const);
+          const state = act.kind === 'plan' ? ('broken' as const) : ('ok' as const);
           const wiring = { state, since: AT, checked_at: AT, findings: [] };
           return { ...found, wiring, status: { state: 'differs', severity: 'bad', sentence: 'It differs', act } };
         },

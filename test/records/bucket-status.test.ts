@@ -1,3 +1,4 @@
+import { spec } from '../support/fakes/aws-parts.ts';
 import { describe, expect, it } from 'vitest';
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../src/records/bucket.ts';
 import { bucketStates, bucketStatus, type BucketState, type StatusFacts } from '../../src/records/bucket-status.ts';
@@ -237,8 +238,13 @@ describe('the status of a bucket', () => {
       ['differs', {}, { gaps: [{ ...gap, differences: [differences] }] }],
       ['deletions_held', { waiting: [{ prefix: '', count: 3, jobId: 'job-1', order: 1, sinceMs: 1 }] }, {}],
       ['waiting', {}, { waitsFor: circuit }],
-      ['paused', check('paused'), {}],
-      ['events_lost', check('broken', { brokenSinceMs: 1 }), {}],
+      ['paused', { connection: { ...spec, state: 'paused', made: [], changedAtMs: 1 } }, {}],
+      [
+        'events_lost',
+        { ...check('broken', { brokenSinceMs: 1 }), connection: { ...spec, state: 'applied', made: [], changedAtMs: 1 } },
+        {},
+      ],
+      ['events_lost', { connection: { ...spec, state: 'removing', made: [], changedAtMs: 1 } }, {}],
     ];
     let record: Partial<BucketRecord> = {};
     let others: Partial<StatusFacts> = {};

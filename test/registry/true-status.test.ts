@@ -136,14 +136,14 @@ async function createWorld() {
     gaps,
     clock,
     telemetry,
-    provisioning: { diagnose: async () => ({ findings: found(), passesBoth: true }) },
+    connections: { diagnose: async () => ({ findings: found(), passesBoth: true }) },
   });
   const visitConnection = createVisitConnection({
     state,
     clock,
     telemetry,
     processes,
-    provisioning: { removeEarlier: async () => undefined, probe: async () => undefined },
+    connections: { removeEarlier: async () => undefined, probe: async () => undefined },
     checkConnection,
   });
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];

@@ -3,7 +3,7 @@
  * record contents” in the CloudTrail user guide, and CloudTrail's events in EventBridge's.
  */
 import { z } from 'zod';
-import type { InputTransformer } from '../../src/connect/parts.rules.ts';
+import type { InputTransformer } from '../../src/connect/plan.rules.ts';
 import { fencesOf, textOf } from '../docs/pages.ts';
 import type { TestAws } from './servers/aws.ts';
 

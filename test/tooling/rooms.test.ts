@@ -27,7 +27,8 @@ const WORLD = ['store', 'aws', 'observing'] as const;
 
 const rooms: Readonly<Record<string, Room>> = {
   base: { imports: [], lines: 1_211, first: 'base/fault.ts' },
-  records: { imports: ['base'], lines: 1_960, first: 'records/bucket.ts' },
+  // a bucket's connection in AWS is a part of its record, and no record of its own
+  records: { imports: ['base'], lines: 2_012, first: 'records/bucket.ts' },
   // room for one more dialect
   events: { imports: ['base', 'records'], lines: 1_200, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_250, first: 'ordering/hint.ts' },
@@ -37,7 +38,7 @@ const rooms: Readonly<Record<string, Room>> = {
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_975, budget: 1_600, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 4_200, first: 'indexer/data-path.ts' },
   repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_279, budget: 4_300, first: 'repair/close-gaps.ts' },
-  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_970, budget: 4_000, first: 'connect/loop.ts' },
+  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_528, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },
   contract: { imports: [...PURE], lines: 3_517, first: 'registry/contract/contract.ts' },

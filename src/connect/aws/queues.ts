@@ -8,7 +8,7 @@ import {
 } from '@aws-sdk/client-sqs';
 import { FaultError } from '../../base/fault.ts';
 import { parseArn, type Arn, type Tags } from '../names.rules.ts';
-import type { Attributes, ObservedQueue } from '../parts.rules.ts';
+import type { Attributes, ObservedQueue } from '../plan.rules.ts';
 import { queueMissing } from '../shared.rules.ts';
 import { regionInQueueUrl } from '../../aws/queue-address.ts';
 import { ask, isMissing, orAbsent, type At, type ClientsFor } from './refusals.ts';

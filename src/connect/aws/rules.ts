@@ -13,7 +13,7 @@ import {
 } from '@aws-sdk/client-eventbridge';
 import { defined } from '../../base/defined.ts';
 import { tagList, tagsIn, type Tags } from '../names.rules.ts';
-import type { ObservedRule, Rule, Target } from '../parts.rules.ts';
+import type { ObservedRule, Rule, Target } from '../plan.rules.ts';
 import { ask, orAbsent, refusalOf, type At, type ClientsFor } from './refusals.ts';
 
 /** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */

@@ -13,7 +13,7 @@ import { CreateQueueCommand, TagQueueCommand, type SQSClient } from '@aws-sdk/cl
 import { GetCallerIdentityCommand, type STSClient } from '@aws-sdk/client-sts';
 import { FaultError } from '../../base/fault.ts';
 import { parseArn, tagList, tagsIn, type Arn, type Tags } from '../names.rules.ts';
-import type { Attributes } from '../parts.rules.ts';
+import type { Attributes } from '../plan.rules.ts';
 import { attributeTexts, confirmed, type FoundPart, type SharedPart } from '../shared.rules.ts';
 import type { Provisioner } from './provisioner.ts';
 import { ask, orAbsent } from './refusals.ts';

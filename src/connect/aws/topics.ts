@@ -11,7 +11,7 @@ import {
 } from '@aws-sdk/client-sns';
 import { FaultError } from '../../base/fault.ts';
 import { parseArn } from '../names.rules.ts';
-import type { Attributes, ObservedSubscription, ObservedTopic } from '../parts.rules.ts';
+import type { Attributes, ObservedSubscription, ObservedTopic } from '../plan.rules.ts';
 import { ask, orAbsent, type At, type ClientsFor } from './refusals.ts';
 
 /** Of 100 subscriptions each. A topic of more is none that Tally can read in time. */

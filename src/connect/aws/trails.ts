@@ -11,7 +11,7 @@ import {
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { parseArn } from '../names.rules.ts';
-import type { ObservedTrail } from '../parts.rules.ts';
+import type { ObservedTrail } from '../plan.rules.ts';
 import { parseSelectors, selectorsInput, type Selectors } from '../trail.rules.ts';
 import { ask, type At, type ClientsFor } from './refusals.ts';
 

@@ -4,12 +4,11 @@
  */
 import { omit } from '../../base/defined.ts';
 import { jsonOf } from '../../base/json.ts';
-import { canonicalJson } from '../canonical.rules.ts';
-import type { ConnectionSpec } from '../connection.rules.ts';
+import { canonicalJson } from '../policy.rules.ts';
+import type { ConnectionSpec } from '../../records/bucket.ts';
 import { blocking, note, type Finding } from '../finding.rules.ts';
 import { isOwn, ownerText, ruleArnOf, ruleNameOf, tagsOf, topicArnOf } from '../names.rules.ts';
-import type { ObservedRule, Rule, Target } from '../parts.rules.ts';
-import type { Change, Kept } from '../plan.rules.ts';
+import type { ObservedRule, Rule, Target, Change, Kept } from '../plan.rules.ts';
 import { existing, isFar, nearLetters, queuesOf, through, type Check, type Desired, type Look } from './look.ts';
 
 const DETAIL_TYPES = [
@@ -86,11 +85,7 @@ async function makeRule({ spec, tools: { aws } }: Look, { wanted, present, diffe
 }
 
 function isRuleRight(rule: Rule, present: ObservedRule | undefined): boolean {
-  return present?.isEnabled === true && samePattern(rule, present.pattern);
-}
-
-function samePattern(rule: Rule, pattern: string | undefined): boolean {
-  return pattern !== undefined && canonicalJson(jsonOf(pattern)) === canonicalJson(rule.pattern);
+  return present?.isEnabled === true && canonicalJson(jsonOf(present.pattern ?? '')) === canonicalJson(rule.pattern);
 }
 
 function targetIn(rule: Rule, { targets }: ObservedRule): Target | undefined {
@@ -111,16 +106,15 @@ function withLetters(target: Target, Arn: string | undefined): Target {
   return Arn === undefined ? target : { ...target, DeadLetterConfig: { Arn } };
 }
 
-/** The bucket's rule goes; what is another one's or was changed by others stays. */
+/** The bucket's rule goes, unless it is another one's, or has a target of others. */
 export function ruleRemoval({ spec, desired: { rule }, observed, tools: { aws } }: Look): Change | Kept | undefined {
   const present = existing(observed.rule);
   if (rule === undefined || present === undefined) return undefined;
   if (!isOwn(present.tags, spec)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
-  const targets = present.targets.filter((target) => target.Id !== rule.target.Id || !isTargetRight(rule.target, target));
+  const targets = present.targets.filter(({ Id }) => Id !== rule.target.Id);
   // a rule without targets was left behind by a removal that was interrupted
   if (targets.length > 0)
     return { name: rule.name, reason: `it has the target ${targets.map(({ Id }) => Id).join(', ')}, which Tally did not create` };
-  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'someone else changed its pattern' };
   return {
     part: 'rule',
     action: 'remove',

@@ -1,10 +1,10 @@
 /** What the files of the sources share: what a bucket must have in AWS, and what a look has found. */
 import { defined } from '../../base/defined.ts';
-import type { ConnectionSpec } from '../connection.rules.ts';
+import type { ConnectionSpec } from '../../records/bucket.ts';
 import type { Finding } from '../finding.rules.ts';
 import { farLettersArn, parseArn, topicArnOf } from '../names.rules.ts';
 import type { NotificationEntry } from '../notification.rules.ts';
-import type { Observed, ObservedQueue, Rule, Subscription } from '../parts.rules.ts';
+import type { Observed, ObservedQueue, Rule, Subscription } from '../plan.rules.ts';
 import type { Statement } from '../policy.rules.ts';
 import { bridgeStatement, topicStatement } from '../shared.rules.ts';
 import type { Clock } from '../../process/clock.ts';
@@ -94,4 +94,9 @@ export function queueIn({ queues }: Observed, arn: string): ObservedQueue | unde
 /** What was found, if it exists. */
 export function existing<Part>(part: Part | 'absent' | undefined): Part | undefined {
   return part === 'absent' ? undefined : part;
+}
+
+/** The name of a subscription: its ARN is not known before it is made. */
+export function subscriptionName({ topicArn, queueArn }: Pick<Subscription, 'topicArn' | 'queueArn'>): string {
+  return `${topicArn} → ${queueArn}`;
 }

@@ -1,13 +1,19 @@
 /** The source `notification`: an entry in the bucket's notification configuration, one document that has the switch for EventBridge too. */
-import type { EnrichMode } from '../../records/bucket.ts';
+import type { EnrichMode, ConnectionSpec } from '../../records/bucket.ts';
 import { shellWords } from '../../base/commands.ts';
 import { docsPage } from '../../base/doc-pages.ts';
 import { FaultError } from '../../base/fault.ts';
-import type { ConnectionSpec } from '../connection.rules.ts';
 import { blocking, unchecked } from '../finding.rules.ts';
 import { markOf, otherInstallationOf, topicArnOf } from '../names.rules.ts';
-import { entriesWithout, foreignEntries, sameEntries, sdkConfiguration, type NotificationConfiguration } from '../notification.rules.ts';
-import { completeTopic, overlap } from '../overlap.rules.ts';
+import {
+  entriesWithout,
+  foreignEntries,
+  sameEntries,
+  sdkConfiguration,
+  completeTopic,
+  overlap,
+  type NotificationConfiguration,
+} from '../notification.rules.ts';
 import type { Change, Kept, Touched } from '../plan.rules.ts';
 import { createWriteNotification } from './write-notification.ts';
 import { ownedBucket, through, type Check, type Desired, type Look } from './look.ts';
@@ -50,7 +56,7 @@ export function notificationChanges(look: Look): readonly Change[] {
   return [changeOf(look, isThere ? 'change' : 'create', before, after)];
 }
 
-/** Only Tally's own configuration, and only in the form in which Tally made it, whatever the enrichment was then. */
+/** Only Tally's own configuration, by its Id. */
 export function notificationRemoval(look: Look): Change | Kept | undefined {
   const {
     spec,
@@ -60,10 +66,8 @@ export function notificationRemoval(look: Look): Change | Kept | undefined {
   if (entry === undefined) return undefined;
   if (!notification.ok) return { name: spec.bucket, reason: notification.reason };
   const before = notification.configuration;
-  const found = before.entries.find(({ id }) => id === entry.id);
-  if (found === undefined) return undefined;
-  if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${spec.bucket} ${found.id}`, reason: 'someone else changed it' };
-  return changeOf(look, 'remove', before, { ...before, entries: entriesWithout(before, entry.id) });
+  const entries = entriesWithout(before, entry.id);
+  return entries.length === before.entries.length ? undefined : changeOf(look, 'remove', before, { ...before, entries });
 }
 
 function changeOf(
@@ -117,27 +121,16 @@ export const notificationOverlap: Check = ({ spec, desired: { entry }, observed:
   if (!notification.ok || entry === undefined) return undefined;
   const others = foreignEntries(notification.configuration, spec);
   const overlaps = others.filter((other) => overlap(entry, other));
-  const [first] = overlaps;
-  if (first === undefined) return undefined;
-  const isOfTally = otherInstallationOf(first.id, spec) !== undefined;
-  const named = overlaps.map(({ id, arn }) => `${id} (${arn})`).join(', ');
-  const topic = isOfTally ? undefined : completeTopic({ entries: others, eventBridge: false });
+  if (overlaps.length === 0) return undefined;
+  // another registry may be in use: its topic is not for this one
+  const entries = others.filter(({ id }) => otherInstallationOf(id, spec) === undefined);
+  const topic = completeTopic({ entries, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   const finding = blocking(
     'connect.overlap',
-    isOfTally
-      ? `${spec.bucket} has a notification of another Tally registry for the same events: ${first.id} (${first.arn})`
-      : `${spec.bucket} has notifications for the same events: ${named}`,
-    `S3 refuses overlapping configurations of one bucket.${isOfTally ? OF_TALLY : adviceAbout(first.kind === 'topic' || topic !== undefined)}`,
+    `${spec.bucket} has notifications for the same events: ${overlaps.map(({ id, arn }) => `${id} (${arn})`).join(', ')}`,
+    `S3 refuses overlapping configurations of one bucket. What fits instead, and in which order: ${docsPage('docs/guides/connect.md#if-another-notification-is-in-the-way')}`,
     shellWords('tally', 'bucket', 'add', spec.bucket, ...other),
   );
   return { ...finding, remedy: 'plan' };
 };
-
-/** Another registry may be in use: nothing is printed that takes its events away. */
-const OF_TALLY = ` That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/connect.md#resources-of-other-owners')}`;
-
-function adviceAbout(hasTopic: boolean): string {
-  const fanOut = hasTopic ? '' : ' A topic between the bucket and its destination serves both, with --source topic;';
-  return `${fanOut} --source routed leaves the notification configuration as it is`;
-}

@@ -3,12 +3,11 @@
  * selector of the trail. A rule matches only what a trail records.
  */
 import { defined } from '../../base/defined.ts';
-import { canonicalJson } from '../canonical.rules.ts';
-import type { ConnectionSpec } from '../connection.rules.ts';
+import { canonicalJson } from '../policy.rules.ts';
+import type { ConnectionSpec } from '../../records/bucket.ts';
 import { blocking, broken, note, type Finding } from '../finding.rules.ts';
 import { topicArnOf } from '../names.rules.ts';
-import type { InputTransformer } from '../parts.rules.ts';
-import type { Change, Kept } from '../plan.rules.ts';
+import type { InputTransformer, Change, Kept } from '../plan.rules.ts';
 import {
   foreignSelectors,
   printedSelectors,
@@ -75,7 +74,6 @@ export function theirSelectors(look: Look): readonly unknown[] | undefined {
   return trail && foreignSelectors(trail.selectors, look.spec);
 }
 
-/** The trail is written to only if it does not record the bucket by any selector. */
 export function trailChanges(look: Look): readonly Change[] {
   const { spec } = look;
   const trail = knownTrail(look);
@@ -116,51 +114,37 @@ export function trailRemoval(look: Look, { made }: Remains): Change | Kept | und
 }
 
 /** Tally does not read a trail that it may not change. It prints the selector for whoever may. */
-export const trailCheck: Check = (look) => {
-  const { spec, desired, observed } = look;
+export const trailCheck: Check = ({ spec, desired: { trailArn }, observed }) => {
   const { bucket, source, trailBucket } = spec;
   if (source !== 'routed') return undefined;
-  if (desired.trailArn !== undefined) return ownTrailCheck(spec, desired.trailArn, observed.trail);
-  if (trailBucket === bucket) return ownDeliveries(bucket, 'the trail that TALLY_TRAIL_BUCKET names');
-  return note(
-    'connect.trail-unchecked',
-    trailBucket === undefined
-      ? `a trail must record the data events of ${bucket}, and TALLY_TRAIL_ARN and TALLY_TRAIL_BUCKET name none`
-      : `the trail that delivers to ${trailBucket} must record the data events of ${bucket}, and Tally neither reads nor changes it`,
-    'the rule matches nothing without them',
+  const why = 'the rule matches only what a trail records';
+  if (trailArn === undefined && trailBucket !== bucket) return uncheckedTrail(spec, why);
+  const found = existing(observed.trail);
+  if ((found?.logBucket ?? trailBucket) === bucket)
+    return blocking(
+      'connect.trail',
+      `the trail delivers its logs to ${bucket}`,
+      'it would endlessly record its own deliveries',
+      'TALLY_TRAIL_ARN=… another trail',
+    );
+  if (found === undefined) return blocking('connect.trail', `there is no trail ${trailArn}`, why, 'aws cloudtrail describe-trails');
+  const { arn, homeRegion, isLogging, selectors } = found;
+  if (!isLogging)
+    return broken('connect.trail', `the trail ${arn} is stopped`, why, `aws cloudtrail start-logging --region ${homeRegion} --name ${arn}`);
+  if (selectors !== undefined) return undefined;
+  return broken(
+    'connect.trail',
+    `the trail ${arn} has selectors that this version does not know, so Tally does not write them`,
+    why,
     adding(spec),
   );
 };
 
-function ownTrailCheck(spec: ConnectionSpec, arn: string, found: Look['observed']['trail']): Finding | undefined {
-  const trail = existing(found);
-  const why = 'the rule matches only what a trail records';
-  if (trail === undefined) return blocking('connect.trail-missing', `there is no trail ${arn}`, why, 'aws cloudtrail describe-trails');
-  const { homeRegion, isLogging, logBucket, selectors } = trail;
-  if (logBucket === spec.bucket) return ownDeliveries(spec.bucket, `the trail ${arn}`);
-  if (!isLogging)
-    return broken(
-      'connect.trail-stopped',
-      `the trail ${arn} is stopped`,
-      why,
-      `aws cloudtrail start-logging --region ${homeRegion} --name ${arn}`,
-    );
-  if (selectors !== undefined) return undefined;
-  return broken(
-    'connect.trail-selector',
-    `the trail ${arn} has selectors that this version does not know`,
-    `${why}. Tally writes only to selectors that it can read`,
-    adding(spec),
-  );
-}
-
-function ownDeliveries(bucket: string, trail: string): Finding {
-  return blocking(
-    'connect.trail-own-bucket',
-    `${trail} delivers its logs to ${bucket}`,
-    'the trail would endlessly record and deliver its own deliveries',
-    'TALLY_TRAIL_ARN=… another trail',
-  );
+function uncheckedTrail(spec: ConnectionSpec, why: string): Finding {
+  const { bucket, trailBucket } = spec;
+  const which = trailBucket === undefined ? 'one that TALLY_TRAIL_ARN does not name' : `the one that delivers to ${trailBucket}`;
+  const what = `a trail must record the data events of ${bucket}, and Tally neither reads nor changes ${which}`;
+  return note('connect.trail-unchecked', what, why, adding(spec));
 }
 
 /** CloudTrail replaces the selectors of a trail as a whole: with this one alone it would record nothing else any more. */

@@ -4,7 +4,7 @@
  */
 import { blocking, degraded, type Finding } from '../finding.rules.ts';
 import { NOBODY, parseArn } from '../names.rules.ts';
-import type { Attributes } from '../parts.rules.ts';
+import type { Attributes } from '../plan.rules.ts';
 import { confirmed, differencesOf, nameOf, setupCommand, sharedParts, type SharedPart } from '../shared.rules.ts';
 import { existing, queueIn, type Look } from './look.ts';
 

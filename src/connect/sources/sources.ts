@@ -2,16 +2,13 @@
  * The five sources: what a bucket must have by its source (`desired`), what is there (`read`), and what differs (`diff`, `removal`),
  * of which each change knows how it is made. A plan, an apply, a removal and the doctor look by these alone, so they cannot disagree.
  */
-import type { BucketSource } from '../../records/bucket.ts';
+import type { BucketSource, ConnectionSpec } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
 import { FaultError } from '../../base/fault.ts';
-import { fingerprintOf } from '../canonical.rules.ts';
-import type { ConnectionSpec } from '../connection.rules.ts';
+import { fingerprintOf, foreignStatements, parsePolicy } from '../policy.rules.ts';
 import { parseArn } from '../names.rules.ts';
 import { canonicalEntry, foreignEntries, parseNotification } from '../notification.rules.ts';
-import type { Observed } from '../parts.rules.ts';
-import type { Change, Kept, Plan } from '../plan.rules.ts';
-import { foreignStatements, parsePolicy } from '../policy.rules.ts';
+import type { Observed, Change, Kept, Plan } from '../plan.rules.ts';
 import { queueMissing } from '../shared.rules.ts';
 import { desiredEventBridge, keptSwitch, ruleChanges, ruleForeign, ruleRemoval } from './eventbridge.ts';
 import { existing, ownedBucket, type Check, type Desired, type Look, type Remains, type Tools } from './look.ts';

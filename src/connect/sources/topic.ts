@@ -3,12 +3,11 @@
  * that let what is published reach the queue. A policy is one document, of which what others have stays.
  */
 import { shellWord } from '../../base/commands.ts';
-import { omit } from '../../base/defined.ts';
-import { subscriptionName, type ConnectionSpec } from '../connection.rules.ts';
+import { subscriptionName, existing, queueIn, subscribed, type Check, type Desired, type Look, type Remains } from './look.ts';
+import type { ConnectionSpec } from '../../records/bucket.ts';
 import { blocking, unchecked } from '../finding.rules.ts';
-import { markOf, otherInstallationOf, parseArn, snsPrincipals, type Owner } from '../names.rules.ts';
-import type { Attributes, Subscription } from '../parts.rules.ts';
-import type { Change, Kept } from '../plan.rules.ts';
+import { markOf, parseArn, snsPrincipals, type Owner } from '../names.rules.ts';
+import type { Attributes, Subscription, Change, Kept } from '../plan.rules.ts';
 import {
   canonicalStatement,
   conditionValues,
@@ -23,7 +22,6 @@ import {
 } from '../policy.rules.ts';
 import { confirmed, differencesOf, PASSES_ALL, senderStatement } from '../shared.rules.ts';
 import { changedMeanwhile } from './write-notification.ts';
-import { existing, queueIn, subscribed, type Check, type Desired, type Look, type Remains } from './look.ts';
 
 export function desiredTopic(spec: ConnectionSpec): Desired {
   return subscribed(spec, spec.topicArn ?? '');
@@ -70,18 +68,11 @@ function queuePolicy({ observed }: Look, arn: string): Policy | undefined {
 }
 
 /** The policy of the topic as it is, and as it must be; undefined if there is no such topic, or its policy cannot be read. */
-function topicPolicies({ spec, desired: { topic }, observed }: Look): Policies | undefined {
+function topicPolicies({ desired: { topic }, observed }: Look): Policies | undefined {
   const present = existing(observed.topic);
   const before = present === undefined ? undefined : parsePolicy(present.attributes['Policy']);
   if (topic === undefined || before === undefined) return undefined;
-  // an operator's statement that says the same is enough; another registry's goes with its last bucket
-  const theirs = before.Statement.filter(({ Sid = '' }) => Sid !== markOf(spec) && otherInstallationOf(Sid, spec) === undefined);
-  const isSaid = theirs.some((each) => withoutSid(each) === withoutSid(topic.statement));
-  return { before, after: isSaid ? before : withStatements(before, [topic.statement]) };
-}
-
-function withoutSid(statement: Statement): string {
-  return canonicalStatement(omit(statement, 'Sid'));
+  return { before, after: withStatements(before, [topic.statement]) };
 }
 
 interface Policies {
@@ -211,26 +202,25 @@ function queueRemoval(look: Look, queueArn: string, topicArn: string): readonly 
 
 export const policyUnreadable: Check = ({ desired: { topic, queues }, observed }) => {
   const policies = [
-    ...queues.map((arn) => ({ arn, policy: queueIn(observed, arn)?.attributes['Policy'] })),
-    ...(topic === undefined ? [] : [{ arn: topic.arn, policy: existing(observed.topic)?.attributes['Policy'] }]),
+    ...queues.map((arn) => {
+      const { url, attributes } = queueIn(observed, arn) ?? {};
+      return { arn, policy: attributes?.['Policy'], show: `aws sqs get-queue-attributes --attribute-names Policy --queue-url ${url}` };
+    }),
+    ...(topic === undefined
+      ? []
+      : [
+          {
+            arn: topic.arn,
+            policy: existing(observed.topic)?.attributes['Policy'],
+            show: `aws sns get-topic-attributes --topic-arn ${topic.arn}`,
+          },
+        ]),
   ];
   const found = policies.find(({ policy }) => parsePolicy(policy) === undefined);
   if (found === undefined) return undefined;
-  return unchecked(
-    'connect.policy-unreadable',
-    `the policy of ${found.arn} cannot be read`,
-    'a write replaces the whole policy, so it would delete unknown statements',
-    showPolicy(found.arn),
-  );
+  const why = 'a write replaces the whole policy, so it would delete unknown statements';
+  return unchecked('connect.policy-unreadable', `the policy of ${found.arn} cannot be read`, why, found.show);
 };
-
-/** The command that shows the policy of a topic or queue. */
-function showPolicy(arn: string): string {
-  const { service, region = '', resource: name = '' } = parseArn(arn) ?? {};
-  return service === 'sns'
-    ? `aws sns get-topic-attributes --region ${region} --topic-arn ${arn} --query Attributes.Policy`
-    : `aws sqs get-queue-attributes --region ${region} --queue-url "$(aws sqs get-queue-url --region ${region} --queue-name ${name} --query QueueUrl --output text)" --attribute-names Policy`;
-}
 
 /** Tally does not make the topics of others. */
 export const namedTopicMissing: Check = ({ spec: { topicArn }, observed }) => {

@@ -7,7 +7,7 @@
  *
  * One call sends one PUT at most. What S3 refuses for the moment is thrown, and the caller begins with its own read and plan.
  */
-import { canonicalJson } from '../canonical.rules.ts';
+import { canonicalJson } from '../policy.rules.ts';
 import { entriesWithout, parseNotification, sameEntries, type NotificationConfiguration } from '../notification.rules.ts';
 import type { Clock } from '../../process/clock.ts';
 import type { OwnedBucket } from '../aws/notification.ts';

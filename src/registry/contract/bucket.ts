@@ -55,9 +55,7 @@ export const bucket = z
       .object({
         state: z
           .enum(watchedStates)
-          .describe(
-            '`broken`: events are lost. `degraded`: something is missing or not secure. `unknown`: it could not be read. `paused`: its notification was removed on request.',
-          ),
+          .describe('`broken`: events are lost. `degraded`: something is missing or not secure. `unknown`: it could not be read.'),
         since: time.describe('Since when.'),
         checked_at: time.describe('When it was last checked.'),
         findings: z

@@ -1,7 +1,6 @@
 /** Connections: what Tally creates in AWS so that a bucket's events reach the bucket queue. */
 import { z } from 'zod';
-import { bucketSources, enrichModes } from '../../records/bucket.ts';
-import { connectionStates, type ConnectionRecord } from '../../connect/connection.rules.ts';
+import { bucketSources, connectionStates, enrichModes, type BucketRecord } from '../../records/bucket.ts';
 import { findingSchema, severities, statusOf, type Finding } from '../../connect/finding.rules.ts';
 import { plannedChangeSchema, touchedKinds, touchedText, type Plan } from '../../connect/plan.rules.ts';
 import { shellWord } from '../../base/commands.ts';
@@ -215,11 +214,8 @@ export const connectionRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** Converts a plan to its form in the API. */
-export function planView(
-  { spec, changes, foreign, findings, token }: Plan,
-  { connected, state }: Pick<PlanView, 'connected' | 'state'>,
-): PlanView {
+/** Converts a plan, and what is stored of the bucket, to their form in the API. */
+export function planView({ spec, changes, foreign, findings, token }: Plan, record: BucketRecord | undefined): PlanView {
   return {
     bucket: spec.bucket,
     region: spec.region,
@@ -229,18 +225,13 @@ export function planView(
     account: spec.account,
     bucket_account: spec.bucketAccount,
     installation: spec.installation,
-    connected,
-    state,
+    connected: record !== undefined,
+    state: record?.connection?.state ?? 'none',
     token,
     changes: changes.map(({ part, action, name, before, after }) => ({ part, action, name, before, after })),
     foreign: foreign.map((each) => ({ ...each, text: touchedText(each) })),
     findings,
   };
-}
-
-/** Converts a stored connection to its form in the API. */
-export function connectionView({ bucket, state, source }: Pick<ConnectionRecord, 'bucket' | 'state' | 'source'>): ConnectionView {
-  return { bucket, state, source };
 }
 
 /** The answer of a check. */

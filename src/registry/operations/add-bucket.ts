@@ -2,20 +2,19 @@
 import type { AddBucketRequest } from '../contract/buckets.ts';
 import type { ConnectionView } from '../contract/connections.ts';
 import { asksForMore, refuseTopic, type BucketRecord } from '../../records/bucket.ts';
-import { omit } from '../../base/defined.ts';
+import { defined, omit } from '../../base/defined.ts';
 import { RequestError } from '../../base/request-error.ts';
 import type { ConnectBucket } from '../../connect/connect.ts';
-import { readRecord } from '../../store/stored.ts';
-import type { createConnections } from '../../connect/connections.ts';
+import { readRecord, refs } from '../../store/stored.ts';
+import type { Connections } from '../../connect/connections.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
 import { requireBucket } from '../../observing/known-buckets.ts';
 import type { WithPorts } from '../../store/store.ts';
-import { refs } from '../../connect/refs.ts';
 import { newWebhookToken } from '../../connect/sources/webhook.ts';
 
 interface AddBucketDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
-  readonly connections: Pick<ReturnType<typeof createConnections>, 'check' | 'apply'>;
+  readonly connections: Pick<Connections, 'check' | 'apply'>;
   readonly jobs: Pick<ReindexJobs, 'request'>;
 }
 
@@ -42,10 +41,11 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   const { bucket } = request;
   const before = await readRecord(state, refs.bucket(bucket), signal);
   refuseTopic(sourceOf(request, before), request.topic_arn);
-  const hasParts = await connections.check(request, signal);
+  const agreement = defined({ token: request.plan, isSwitchAgreed: request.switch_on_eventbridge });
+  const hasParts = await connections.check(request, agreement, signal);
   // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
   await connectBucket.connect(before === undefined ? request : omit(request, 'source', 'topic_arn'), by, signal);
-  const connection = hasParts ? await connections.apply(request, before === undefined, signal) : undefined;
+  const connection = hasParts ? await connections.apply(request, agreement, signal) : undefined;
   const token = await newWebhookToken(parts, bucket, ({ webhookTokens = [] }) => webhookTokens.length === 0);
   const record = await requireBucket(state, bucket, signal);
   if (before !== undefined)

@@ -41,7 +41,9 @@ import { readRecord, refs, listAllRecords } from '../../store/stored.ts';
 import type { CheckConnection } from '../../connect/watch.ts';
 import { addBucket } from './add-bucket.ts';
 import { newWebhookToken } from '../../connect/sources/webhook.ts';
-import { createConnections, type Provisioning } from '../../connect/connections.ts';
+import type { Connections } from '../../connect/connections.ts';
+import { diagnosisView, planView } from '../contract/connections.ts';
+import { doctor } from '../../connect/diagnose.ts';
 import { disconnectBucket } from './disconnect-bucket.ts';
 import { explain } from '../../search/explain.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
@@ -59,7 +61,7 @@ interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>,
   readonly connectBucket: ConnectBucket;
   readonly checkConnection: CheckConnection;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
-  readonly provisioning: Provisioning;
+  readonly connections: Connections;
   readonly processes: Pick<Processes, 'troubles'>;
   /** What the settings say about the issuer and about administrators. */
   readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules };
@@ -77,12 +79,11 @@ type PeopleOperations = Pick<CheckedOperations, 'listUsers' | 'changeUser'>;
 
 /** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
 export function createOperations(subjects: Subjects): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
-  const { state, jobs, deadLetters, provisioning } = subjects;
+  const { state, jobs, deadLetters, connections } = subjects;
   const audited = createAudited(subjects);
   const grants = createStoredGrants(subjects);
   const readableBy = createReadableBy({ ...subjects, grants });
   const statuses = createBucketStatuses(subjects);
-  const connections = createConnections(subjects);
   const listGaps = createListGaps(subjects);
   const identity = { ...subjects, ...subjects.keys, audited, grants, readableBy };
   const viewOf = async (bucket: string, signal: AbortSignal) => {
@@ -96,7 +97,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
-        const added = await addBucket({ ...subjects, connections }, body, nameOfActor(actor), signal);
+        const added = await addBucket(subjects, body, nameOfActor(actor), signal);
         const { record, connection, token, jobId, isChanged, isFillWanted } = added;
         return {
           connection,
@@ -120,19 +121,20 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       return { bucket, url: subjects.webhookUrl(bucket), token };
     }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
-      const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
-      await disconnectBucket(subjects, bucket, signal).catch((error: unknown) => {
-        // its record was removed by an earlier request, which left the parts in AWS
-        if (kept === undefined || !(error instanceof RequestError && error.code === 'bucket.not-connected')) throw error;
-      });
-      return { bucket, kept: kept ?? [] };
+      const kept = await connections.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
+      await disconnectBucket(subjects, bucket, signal);
+      return { bucket, kept };
     }),
-    planBucket: ({ params, query }, { signal }) => connections.plan(params.bucket, query, signal),
+    async planBucket({ params, query: { wired_by_hand: byHand, ...query } }, { signal }) {
+      const asked = { ...params, ...query, ...(byHand !== undefined && { wired_by_hand: byHand === 'true' }) };
+      const { plan, record } = await connections.plan(asked, signal);
+      return planView(plan, record);
+    },
     changeNotification: audited(
       async ({ body }) => (body.paused ? 'BucketPause' : 'BucketResume'),
       ({ params: { bucket }, body }, { signal }) => (body.paused ? connections.pause(bucket, signal) : connections.resume(bucket, signal)),
     ),
-    diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
+    diagnoseBucket: async ({ params: { bucket } }, { signal }) => diagnosisView(bucket, await doctor(subjects, bucket, signal)),
     getEvents: (_, { signal }) => getEvents(subjects, signal),
     async listGaps({ query }, { signal }) {
       const { items, ...rest } = await listGaps(query, signal);

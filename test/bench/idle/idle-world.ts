@@ -3,15 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import PQueue from 'p-queue';
 import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { systemClock } from '../../../src/process/system-clock.ts';
 import type { BucketRecord } from '../../../src/records/bucket.ts';
-import type { ConnectionRecord } from '../../../src/connect/connection.rules.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
-import { readRecord, updateRecord } from '../../../src/store/stored.ts';
+import { readRecord, updateRecord, refs } from '../../../src/store/stored.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { startForked } from '../forked.ts';
 import { removeIndices } from '../opensearch.ts';
@@ -19,7 +17,7 @@ import { addBucket, ANY_PORT, servedAt, startProcess, type Environment, type Mea
 import type { AwsReply, AwsRequest } from './aws-server.ts';
 import { FAST_CLOCK, type FastClock } from './fast-clock.ts';
 import { startOpenSearchCounts } from './opensearch-counts.ts';
-import { refs } from '../../../src/connect/refs.ts';
+import PQueue from 'p-queue';
 
 const WEEK_MS = 604_800_000;
 
@@ -89,8 +87,7 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     const registry = startProcess([...nodeOptions(), MAIN, 'serve'], { ...env, ...ANY_ADDRESSES, TALLY_ROLES: 'http' });
     await addBucket(registry, env, [first, '--no-reindex']);
     const record = await readRecord(store.state, refs.bucket(first));
-    const connection = await readRecord(store.state, refs.connection(first));
-    if (record === undefined || connection === undefined) throw new Error(`${first} was not connected`);
+    if (record?.connection === undefined) throw new Error(`${first} was not connected`);
     await aws.ask({ kind: 'clone-bucket', bucket: first, buckets: others });
     const like = <Value>(value: Value, bucket: string): Value => JSON.parse(JSON.stringify(value).replaceAll(first, bucket)) as Value;
     const turns = new PQueue({ concurrency: MADE_AT_ONCE });
@@ -98,10 +95,7 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
       names.map((bucket, number) => async () => {
         if (bucket !== first) await store.objects.createBucket(bucket);
         const [indexId] = await store.objects.identities([bucket]);
-        const made = {
-          record: { ...like(record, bucket), ...(indexId !== undefined && { indexId }) },
-          connection: like(connection, bucket),
-        };
+        const made = { ...like(record, bucket), ...(indexId !== undefined && { indexId }) };
         await storeAged(store.state, made, { isMs, share: number / buckets });
       }),
     );
@@ -135,18 +129,13 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
   };
 }
 
-interface Made {
-  readonly record: BucketRecord;
-  readonly connection: ConnectionRecord;
-}
-
 /** Stores the records of a bucket that was connected long ago and whose checks are spread over their intervals: this one at the share. */
 async function storeAged(
   state: StateStore,
-  { record, connection }: Made,
+  record: BucketRecord,
   { isMs, share }: { readonly isMs: number; readonly share: number },
 ): Promise<void> {
-  const { bucket } = record;
+  const { bucket, connection } = record;
   const at = (intervalMs: number): number => isMs - intervalMs * share;
   const createdAtMs = isMs - AGE_MS;
   const aged: BucketRecord = {
@@ -157,13 +146,8 @@ async function storeAged(
     checkedAtMs: at(DAY_MS),
     lastComparedAtMs: at(WEEK_MS),
     sweep: { jobId: 'none', atMs: at(WEEK_MS) },
+    ...(connection && { connection: { ...connection, changedAtMs: createdAtMs } }),
     connectionCheck: { state: 'ok', atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [] },
   };
   await updateRecord(state, refs.bucket(bucket), () => aged, 'soon');
-  await updateRecord(
-    state,
-    refs.connection(bucket),
-    () => ({ ...connection, changedAtMs: createdAtMs, policyChangedAtMs: createdAtMs }),
-    'soon',
-  );
 }

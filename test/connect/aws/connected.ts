@@ -6,7 +6,7 @@ import { systemClock as clock } from '../../../src/process/system-clock.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';
-import { createProvisioning } from '../../../src/connect/connections.ts';
+import { createConnections } from '../../../src/connect/connections.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
@@ -31,13 +31,13 @@ export async function connectedBucket(aws: TestAws) {
   const gaps = createGapReports({ ...store, clock, telemetry });
   await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
   const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
-  const provisioning = createProvisioning({
+  const connections = createConnections({
     state: store.state,
     aws: provisioner,
     storage,
     clock,
-    queueUrl: queue.url,
+    queueUrls: [queue.url],
     isEmbedded: false,
   });
-  return { bucket, queue, store, provisioner, provisioning };
+  return { bucket, queue, store, provisioner, connections };
 }

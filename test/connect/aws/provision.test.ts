@@ -5,14 +5,13 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
-import { readRecord } from '../../../src/store/stored.ts';
+import { readRecord, refs } from '../../../src/store/stored.ts';
 import { parseNotification, type NotificationConfiguration } from '../../../src/connect/notification.rules.ts';
 import { unwrap } from '../../../src/events/envelope.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 import { addStatement, connectedBucket } from './connected.ts';
-import { refs } from '../../../src/connect/refs.ts';
 
 describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   let aws: TestAws;
@@ -23,14 +22,14 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
 
   /** A connected bucket, and a bucket queue with somebody's statement. */
   async function startWorld() {
-    const { bucket, queue, provisioning, store } = await connectedBucket(aws);
+    const { bucket, queue, connections, store } = await connectedBucket(aws);
     await addStatement(aws, queue);
-    return { bucket, queue, provisioning, store };
+    return { bucket, queue, connections, store };
   }
 
   // each source, whole: flow/connections-story.test.ts
   it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
-    const { bucket, provisioning, queue, store } = await startWorld();
+    const { bucket, connections, queue, store } = await startWorld();
     const topicArn = await aws.createTopic();
     const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
     const before = JSON.parse((await policyOf())!) as object;
@@ -39,13 +38,13 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     const byHand = how === 'made by hand';
     if (byHand) await aws.createRule({ pattern, targetArn: topicArn, transformer: specifiedTransformer });
     const wish = { bucket, source: 'routed', topic_arn: topicArn, wired_by_hand: byHand } as const;
-    const { plan } = await provisioning.plan(wish);
+    const { plan } = await connections.plan(wish);
     const parts = new Set(plan.changes.map(({ part }) => part));
     expect(parts.has('rule')).toBe(!byHand);
-    expect((await provisioning.apply(wish, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
-    expect((await provisioning.plan(wish)).plan.changes).toEqual([]);
+    expect(await connections.apply(wish, { token: plan.token })).toMatchObject({ state: 'applied' });
+    expect((await connections.plan(wish)).plan.changes).toEqual([]);
     const record = (await readRecord(store.state, refs.bucket(bucket)))!;
-    const codes = (await provisioning.diagnose({ ...record, source: 'routed', topicArn })).findings.map(({ code }) => code);
+    const codes = (await connections.diagnose({ ...record, source: 'routed', topicArn })).findings.map(({ code }) => code);
     expect(codes).toEqual(['connect.trail-unchecked']);
     await aws.putEvents([
       {
@@ -60,7 +59,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       },
     ]);
     await eventArrives(queue.url);
-    await provisioning.remove(bucket, { keepAws: false });
+    await connections.remove(bucket, { keepAws: false });
     expect(JSON.parse((await policyOf())!)).toEqual(before);
   });
 
@@ -83,11 +82,11 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   });
 
   it('is probed through its topic, and the probe arrives', async () => {
-    const { bucket, provisioning, queue, store } = await startWorld();
-    const { plan } = await provisioning.plan({ bucket });
-    await provisioning.apply({ bucket }, { token: plan.token });
-    const connection = (await readRecord(store.state, refs.connection(bucket)))!;
-    await provisioning.probe(connection, false);
+    const { bucket, connections, queue, store } = await startWorld();
+    const { plan } = await connections.plan({ bucket });
+    await connections.apply({ bucket }, { token: plan.token });
+    const { connection } = (await readRecord(store.state, refs.bucket(bucket)))!;
+    await connections.probe(connection!, false);
     const found: unknown[] = [];
     await until('the probe has come', async () => {
       found.push(...(await aws.takeBodies(queue.url, 1)).map((body) => unwrap(body)));

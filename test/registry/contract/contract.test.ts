@@ -142,10 +142,10 @@ const LETTER_ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 /** A control plane on stores in memory that can answer the example: one bucket, one object, one job, one dead letter. */
 async function startWorld({ operation }: PlacedRow) {
   const store = createMemoryStore();
-  const { state, clock, telemetry, connectBucket, provisioning, queues, deadLetters, operations } = createControlWorld({ store });
+  const { state, clock, telemetry, connectBucket, connections, queues, deadLetters, operations } = createControlWorld({ store });
   if (operation in ofPeople) return startPeopleWorld(operation, operations, store);
   await connectBucket.connect({ bucket: 'photos', ...(operation === 'rotateToken' && { source: 'webhook' }) }, 'test');
-  if (operation === 'changeNotification') await provisioning.apply({ bucket: 'photos' }, {});
+  if (operation === 'changeNotification') await connections.apply({ bucket: 'photos' }, {});
   await queues.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/base/fault.ts';
 import { addBucket } from '../../../src/registry/operations/add-bucket.ts';
-import { RequestError } from '../../../src/base/request-error.ts';
-import { createConnections } from '../../../src/connect/connections.ts';
 import { readRecord, refs } from '../../../src/store/stored.ts';
-import { THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { connectionsOn, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { reindexRequest } from '../../support/requests.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
 
@@ -15,13 +13,8 @@ describe('adding a bucket', () => {
   it.each(['topic', 'routed', 'eventbridge', 'webhook'] as const)(
     'of the embedded storage with the source %s is refused',
     async (source) => {
-      const { provisioning, ...world } = createControlWorld();
-      const check = () => Promise.reject(new RequestError('connect.embedded', 'it sends its events by itself'));
-      const connections = createConnections({
-        ...world,
-        checkConnection: () => Promise.resolve([]),
-        provisioning: { ...provisioning, check },
-      });
+      const { aws, ...world } = createControlWorld();
+      const connections = connectionsOn(aws, { ...world, isEmbedded: true });
       const topic = source === 'topic' ? { topic_arn: THEIR_TOPIC } : {};
       const signal = new AbortController().signal;
       const added = addBucket({ ...world, connections }, { bucket: 'photos', source, ...topic }, 'someone', signal);

@@ -108,7 +108,7 @@ async function startWorld() {
   };
   const store = { ...createMemoryStore(), audit: { ...audit, append } };
   const world = createControlWorld({ store, buckets: ['photos', 'spare', 'videos', 'applied', 'paused', 'posted'] });
-  const { state, objects, clock, connectBucket, deadLetters, queues, provisioning, operations, telemetry } = world;
+  const { state, objects, clock, connectBucket, deadLetters, queues, connections, operations, telemetry } = world;
   for (const bucket of ['photos', 'spare', 'applied', 'paused']) await connectBucket.connect({ bucket }, 'test');
   await connectBucket.connect({ bucket: 'posted', source: 'webhook' }, 'test');
   await queues.send(QUEUE, { body: 'no event', attributes: {} });
@@ -126,11 +126,11 @@ async function startWorld() {
   const grant = { who: 'everyone', where: 'spare', granted_by: 'root@build-1', created_at: new Date(clock.nowMs()).toISOString() } as const;
   await createStoredGrants({ state, clock }).change(() => [grant]);
   for (const bucket of ['applied', 'paused']) {
-    await provisioning.apply({ bucket }, {});
+    await connections.apply({ bucket }, {});
     await removeRecord(state, markId(bucket));
   }
   const { signal } = new AbortController();
-  await provisioning.pause('paused', signal);
+  await connections.pause('paused', signal);
   const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address: '127.0.0.1' };
   const owner = { userId: bob.userId, userEmail: bob.email, scopes: ['read'] } as const;
   const key = keyRecordOf({ secret: newKeySecret(), name: 'ci', expiresInDays: 90, nowMs: clock.nowMs(), ...owner });

@@ -4,16 +4,16 @@ import { FaultError } from '../../../src/base/fault.ts';
 import { deadLetterIn, queueMissing, RECEIVES_WANTED, sharedParts } from '../../../src/connect/shared.rules.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/connect/notification.rules.ts';
 import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/connect/names.rules.ts';
-import type { ObservedQueue, ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/connect/parts.rules.ts';
+import type { ObservedQueue, ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/connect/plan.rules.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
 import type { Selectors } from '../../../src/connect/trail.rules.ts';
-import type { ConnectionSpec } from '../../../src/connect/connection.rules.ts';
+import type { ConnectionSpec } from '../../../src/records/bucket.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { Provisioner } from '../../../src/connect/aws/provisioner.ts';
 import type { StateStore } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
-import { createProvisioning, type Provisioning } from '../../../src/connect/connections.ts';
+import { createConnections, type Connections } from '../../../src/connect/connections.ts';
 
 export const ACCOUNT = '123456789012';
 export const REGION = 'us-east-1';
@@ -320,7 +320,7 @@ function escaped(text: string): string {
 }
 
 /** What operations need to change this AWS. Waits pass at once if the clock does not wait. */
-export function provisioningOn(
+export function connectionsOn(
   aws: Provisioner,
   world: {
     readonly state: StateStore;
@@ -328,16 +328,16 @@ export function provisioningOn(
     readonly clock: Clock;
     readonly trailArn?: string;
     readonly trailBucket?: string;
-    readonly queueUrl?: string;
-    readonly moreQueueUrls?: readonly string[];
+    readonly queueUrls?: readonly string[];
+    readonly isEmbedded?: boolean;
   },
-): Provisioning {
+): Connections {
   const clock = { ...world.clock, sleep: async () => undefined };
-  return createProvisioning({
-    queueUrl: QUEUE_URL,
+  return createConnections({
+    queueUrls: [QUEUE_URL],
+    isEmbedded: false,
     ...world,
     clock,
     aws,
-    isEmbedded: false,
   });
 }

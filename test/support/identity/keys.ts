@@ -12,7 +12,7 @@ import { createFailedAttempts } from '../../../src/identity/audit-windows.ts';
 import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { updateRecord } from '../../../src/store/stored.ts';
-import { createFakeAws, provisioningOn } from '../fakes/aws-parts.ts';
+import { createFakeAws, connectionsOn } from '../fakes/aws-parts.ts';
 import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
@@ -71,7 +71,7 @@ export function createKeyProcess({ store, clock, claimsDays, rules = annRules }:
       queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
       bucketQueueUrls: ['http://queues/events'],
     }),
-    provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
+    connections: connectionsOn(createFakeAws(), { state: store.state, storage, clock }),
     keys: { liveKeys, rules },
   });
   const operations: Operations = checkingRequests(checked);

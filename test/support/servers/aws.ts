@@ -1,9 +1,14 @@
 /** Queues, topics, buckets and rules for tests, with fresh names, on an emulator of AWS. `dispose` removes them. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { EventBridgeClient, PutEventsCommand, PutRuleCommand, PutTargetsCommand } from '@aws-sdk/client-eventbridge';
-import { DeleteRuleCommand, RemoveTargetsCommand } from '@aws-sdk/client-eventbridge';
-import type { BucketLocationConstraint, Event } from '@aws-sdk/client-s3';
+import {
+  EventBridgeClient,
+  PutEventsCommand,
+  PutRuleCommand,
+  PutTargetsCommand,
+  DeleteRuleCommand,
+  RemoveTargetsCommand,
+} from '@aws-sdk/client-eventbridge';
 import {
   CreateBucketCommand,
   DeleteBucketCommand,
@@ -13,6 +18,8 @@ import {
   PutBucketVersioningCommand,
   PutObjectCommand,
   S3Client,
+  type BucketLocationConstraint,
+  type Event,
 } from '@aws-sdk/client-s3';
 import { CreateTopicCommand, DeleteTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
 import {
@@ -24,9 +31,8 @@ import {
   SendMessageBatchCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import type { AwsClients } from '../../../src/aws/clients.ts';
-import type { InputTransformer } from '../../../src/connect/parts.rules.ts';
-import { createAwsClients } from '../../../src/aws/clients.ts';
+import { createAwsClients, type AwsClients } from '../../../src/aws/clients.ts';
+import type { InputTransformer } from '../../../src/connect/plan.rules.ts';
 
 export interface TestQueue {
   readonly url: string;

@@ -7,7 +7,6 @@ import { jobSchema } from '../../../src/records/job.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { createCloseGaps } from '../../../src/repair/close-gaps.ts';
 import { addBucket } from '../../../src/registry/operations/add-bucket.ts';
-import { createConnections } from '../../../src/connect/connections.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { operationsOn } from './operations.ts';
 import { createProcesses } from '../../../src/observing/processes.ts';
@@ -15,7 +14,7 @@ import { createGapReports } from '../../../src/observing/gaps.ts';
 import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
-import { createFakeAws, provisioningOn, REGION } from '../fakes/aws-parts.ts';
+import { createFakeAws, connectionsOn, REGION } from '../fakes/aws-parts.ts';
 import { fakeDeadLetterQueues, type FakeDeadLetterQueue } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
@@ -58,7 +57,7 @@ export function createControlWorld({
   const deadLetters = createDeadLetters({ queues, state, gaps, clock, telemetry, queueWatch, bucketQueueUrls: [QUEUE] });
   const aws = createFakeAws();
   for (const bucket of buckets) aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
-  const provisioning = provisioningOn(aws, { state, storage, clock });
+  const connections = connectionsOn(aws, { state, storage, clock });
   const checkConnection = createProvingCheck({ state, clock });
   const closeGaps = createCloseGaps({
     state,
@@ -67,7 +66,6 @@ export function createControlWorld({
     clock,
     telemetry,
   });
-  const connections = createConnections({ storage, state, provisioning, checkConnection, processes, clock });
   const parts = { state, clock, connectBucket, connections, jobs, telemetry };
   const allJobs = () => listAllRecords(state, 'job', jobSchema);
 
@@ -90,12 +88,10 @@ export function createControlWorld({
     queues,
     deadLetters,
     aws,
-    provisioning,
-    processes,
-    operations: checkingRequests(operationsOn({ store, storage, clock, telemetry, gaps, connectBucket, deadLetters, provisioning })),
-    add: (request: AddBucketRequest, by: string) => addBucket(parts, request, by, new AbortController().signal),
-    /** Their checks find every part in order. */
     connections,
+    processes,
+    operations: checkingRequests(operationsOn({ store, storage, clock, telemetry, gaps, connectBucket, deadLetters, connections })),
+    add: (request: AddBucketRequest, by: string) => addBucket(parts, request, by, new AbortController().signal),
     allJobs,
     allGaps: () => listAllRecords(state, 'gap', markSchema),
     record: (bucket = 'photos') => readRecord(state, refs.bucket(bucket)),

@@ -6,7 +6,7 @@ import type { Store } from '../../../src/store/store.ts';
 import { createCheckConnection } from '../../../src/connect/watch.ts';
 
 type Subjects = Parameters<typeof createOperations>[0];
-type Given = 'clock' | 'telemetry' | 'storage' | 'gaps' | 'connectBucket' | 'deadLetters' | 'provisioning';
+type Given = 'clock' | 'telemetry' | 'storage' | 'gaps' | 'connectBucket' | 'deadLetters' | 'connections';
 
 /** Creates them, with what the test gives instead of what a process without an issuer has. */
 export function operationsOn({
