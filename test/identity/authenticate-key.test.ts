@@ -157,21 +157,6 @@ describe('authentication with a key', () => {
     );
   });
 
-  it('asks again after a read that failed, and throws its fault meanwhile', async () => {
-    const memory = createMemoryStore();
-    let fault: FaultError | undefined;
-    const state = {
-      ...memory.state,
-      get: (id: string, signal?: AbortSignal) => (fault === undefined ? memory.state.get(id, signal) : Promise.reject(fault)),
-    };
-    const { a, b, bob } = await createKeyWorld({ store: { ...memory, state } });
-    const { secret } = await a.create(bob);
-    fault = new FaultError('index.unreachable', 'no connection');
-    await expect(b.authenticate(secret)).rejects.toMatchObject({ code: 'index.unreachable' });
-    fault = undefined;
-    expect(await b.authenticate(secret)).toMatchObject({ userId: 'u-bob' });
-  });
-
   it('remembers no more than 10,000 keys, and guesses displace none of them', async () => {
     const { a, b, bob } = await createKeyWorld();
     const { secret } = await a.create(bob);

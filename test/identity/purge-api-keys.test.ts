@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createPurgeApiKeys } from '../../src/identity/purges.ts';
 import { readRecord } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
-import { createKeyProcess, createKeyWorld, DAY_MS } from '../support/identity/keys.ts';
+import { createKeyWorld, DAY_MS } from '../support/identity/keys.ts';
 import { refs } from '../../src/identity/refs.ts';
 
 const signal = new AbortController().signal;
@@ -32,18 +32,5 @@ describe('the purge of API keys', () => {
     const { items } = await a.operations.listApiKeys({}, a.contextOf(bob));
     expect(items).toMatchObject([{ id: long.key.id, status: 'EXPIRED' }]);
     expect(await a.check(short.secret)).toEqual({ kind: 'refused', reason: 'unknown' });
-  });
-
-  it('reads any number of keys, page by page', async () => {
-    const { store, clock, ann } = await createKeyWorld();
-    const process = createKeyProcess({ store, clock });
-    for (let round = 0; round < 3; round += 1) {
-      for (let count = 0; count < 50; count += 1) await process.create(ann, { name: 'ci', expires_in_days: 1 });
-      await clock.advance(DAY_MS);
-    }
-    expect(await store.state.count('api-key')).toBe(150);
-    await purgeAt(clock.nowMs() + 90 * DAY_MS, store);
-    expect(await store.state.count('api-key')).toBe(0);
-    expect(await readRecord(store.state, refs.userKeys('u-ann'))).toMatchObject({ keys: [] });
   });
 });

@@ -4,7 +4,7 @@ import type { ShownBucket } from '../../src/registry/contract/bucket.ts';
 import type { Gap } from '../../src/registry/contract/gaps.ts';
 import type { Job } from '../../src/registry/contract/job.ts';
 import { zeroCounts } from '../../src/registry/contract/job-view.ts';
-import { endOf, leftText, requesterOf, spansOf, standingOf, stateText, storyOf } from '../../src/panel/browser/day.ts';
+import { endOf, leftText, spansOf, standingOf, storyOf } from '../../src/panel/browser/day.ts';
 import { bucketAnswer, gap, job } from '../support/fakes/control.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 24, 16, 30);
@@ -87,22 +87,6 @@ describe('the line of a day', () => {
     expect(storyOf(lost, { gaps: [], jobs: [] }, NOW_MS)).toEqual([{ at: ago(2), text: 'Its events are being lost' }]);
     expect(storyOf(lost, { gaps: [{ ...gap, since: ago(1) }], jobs: [] }, NOW_MS)).toEqual([{ at: ago(1), text: gap.why }]);
   });
-
-  it('begins with why there is a gap, and forgets what is older than a day', () => {
-    expect(
-      storyOf(
-        compared,
-        {
-          gaps: [
-            { ...gap, since: ago(2) },
-            { ...closed, since: ago(30), closed_at: ago(25) },
-          ],
-          jobs: [],
-        },
-        NOW_MS,
-      ),
-    ).toEqual([{ at: ago(2), text: gap.why }]);
-  });
 });
 
 describe('a job in words', () => {
@@ -114,23 +98,6 @@ describe('a job in words', () => {
     [{ mode: 'report', state: 'cancelled' }, 'report cancelled'],
   ])('ended: %j', (more, text) => {
     expect(endOf({ ...job, ...more })).toBe(text);
-  });
-
-  it.each<readonly [Partial<Job>, string]>([
-    [{ state: 'running', phase: 'waiting' }, 'running, waits for late events'],
-    [{ state: 'running', phase: 'comparing', progress: 0.437 }, 'running, 43 %'],
-    [{ state: 'paused', progress: 0.5 }, 'paused'],
-    [{ state: 'done', progress: 1 }, 'done'],
-  ])('how far it is: %j', (more, text) => {
-    expect(stateText({ ...job, ...more })).toBe(text);
-  });
-
-  it('names who asked for it', () => {
-    expect(['gap', 'schedule', 'bob'].map((by) => requesterOf({ requested_by: by }))).toEqual([
-      'Tally, for a gap',
-      'Tally, by its calendar',
-      'bob',
-    ]);
   });
 
   it('says how long the rest takes at its speed so far, without its pauses, once something is known of it', () => {

@@ -13,8 +13,6 @@ import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../supp
 import { createBreakableStore, settled } from '../support/worlds/ingest.ts';
 import { listBuckets } from '../../src/observing/known-buckets.ts';
 
-const DAY_MS = 86_400_000;
-
 async function setUp() {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
@@ -98,14 +96,5 @@ describe('the watch of the records', () => {
     await world.run(15_000);
     expect(shown()).toEqual([1, (world.clock.nowMs() - 5) / 1_000]);
     expect(countOf(world, 'tally_jobs', {})).toBe(0);
-  });
-
-  it('of a bucket that is gone does not keep it from the others', async () => {
-    const world = await setUp();
-    world.storage.deleteBucket('aaa');
-    world.storage.setVersioning('bbb', 'suspended');
-    await world.run(DAY_MS + 700_000);
-    expect((await world.record('bbb'))?.versioning.status).toBe('suspended');
-    expect(world.telemetry.recorded('requestFailed')).toContainEqual(['check a bucket', 'bucket.missing', expect.any(String)]);
   });
 });

@@ -1,6 +1,5 @@
 /** Requests as a browser sends them: with its cookies, and without following redirects by itself. */
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import { request } from 'node:http';
 
 export interface BrowserAnswer {
   readonly status: number;
@@ -15,8 +14,6 @@ interface Sent {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The certificate of the authority, for https. */
-  readonly ca?: string;
   /** The address of this machine from which the request comes, one of 127.0.0.0/8. */
   readonly from?: string;
   /** The socket by which it is sent, in place of the address. */
@@ -25,18 +22,17 @@ interface Sent {
 
 /** By node:http, because fetch lets no caller choose Host, Origin and Sec-Fetch-Site. */
 export function get(url: string, sent: Sent = {}): Promise<BrowserAnswer> {
-  const { cookies = new Map<string, string>(), method = 'GET', headers = {}, body, ca, from, socketPath } = sent;
+  const { cookies = new Map<string, string>(), method = 'GET', headers = {}, body, from, socketPath } = sent;
   const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  const { protocol, hostname, port, pathname, search } = new URL(url);
+  const { hostname, port, pathname, search } = new URL(url);
   return new Promise((resolve, reject) => {
-    const asked = (protocol === 'https:' ? httpsRequest : httpRequest)(
+    const asked = request(
       {
         hostname: hostname.replaceAll(/[[\]]/g, ''),
         port,
         path: `${pathname}${search}`,
         method,
         headers: { ...(cookie !== '' && { cookie }), ...headers },
-        ...(ca !== undefined && { ca }),
         ...(from !== undefined && { localAddress: from }),
         ...(socketPath !== undefined && { socketPath }),
       },

@@ -31,13 +31,10 @@ interface Sent {
 
 const visit = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' };
 
-/** What people and programs do at the registry with this address. `from`: how each of their requests is sent. */
-export function visitorsOf(url: string, issuer: StartedProvider, from: Parameters<typeof get>[1] = {}) {
-  const ask = (address: string, sent: Parameters<typeof get>[1] = {}): Promise<BrowserAnswer> =>
-    get(address, { ...from, ...sent, headers: { ...from.headers, ...sent.headers } });
-
+/** What people and programs do at the registry with this address. */
+function visitorsOf(url: string, issuer: StartedProvider) {
   function send(method: string, path: string, { token, body, cookies, headers }: Sent = {}): Promise<BrowserAnswer> {
-    return ask(`${url}${path}`, {
+    return get(`${url}${path}`, {
       method,
       ...(cookies !== undefined && { cookies }),
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -60,10 +57,10 @@ export function visitorsOf(url: string, issuer: StartedProvider, from: Parameter
 
   /** From the first address to the callback of the registry, with its answer and the code of the issuer. */
   async function comeBack(cookies: Map<string, string>, address: string) {
-    const begun = await ask(address, { cookies, headers: visit });
+    const begun = await get(address, { cookies, headers: visit });
     if (begun.location === undefined) throw new Error(`a login was refused with ${begun.status}: ${begun.text}`);
     const back = await issuer.authorize(begun.location);
-    return { ...(await ask(back, { cookies, headers: visit })), issuerCode: new URL(back).searchParams.get('code') ?? '' };
+    return { ...(await get(back, { cookies, headers: visit })), issuerCode: new URL(back).searchParams.get('code') ?? '' };
   }
 
   /** What the browser of a person shows at the end: where it is sent, or the code to paste. A person who may not log in is sent back at once. */
@@ -139,8 +136,8 @@ export async function startRegistryWorld(settings: Environment = {}) {
     /** Starts another registry on the same index. The issuer must not have been asked before. */
     another: (more: Environment) => start({ TALLY_ROLES: 'http', ...more }, ['serve']),
     /** The events of the audit, the oldest first. */
-    async audited(operator = first.operator) {
-      const { stdout } = await runTally(['admin', 'audit', '--json'], operator);
+    async audited() {
+      const { stdout } = await runTally(['admin', 'audit', '--json'], first.operator);
       return auditSchema.parse(JSON.parse(stdout)).items.toReversed();
     },
     /** Runs a command of a person on this machine. `browse`: what the browser does with the address; without it there is none. */

@@ -1,12 +1,8 @@
 /** A reverse proxy on 127.0.0.1 before a registry, which states where requests came from as nginx does, and keeps what its access log would have. */
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import { certificateFor } from './certificate.ts';
 import { closeServer, listen } from './listening.ts';
 
 interface FrontOptions {
-  /** It ends TLS. */
-  readonly isTls?: boolean;
   /** The path below which it serves the registry. */
   readonly prefix?: string;
   /** Default: true. */
@@ -14,17 +10,15 @@ interface FrontOptions {
 }
 
 /** Starts the proxy; it answers 502 until it leads somewhere. */
-export async function startFront({ isTls = false, prefix = '', saysSo = true }: FrontOptions = {}) {
+export async function startFront({ prefix = '', saysSo = true }: FrontOptions = {}) {
   const asked: string[] = [];
   let target = '';
-  const scheme = isTls ? 'https' : 'http';
-  const { key, cert } = isTls ? await certificateFor(['127.0.0.1']) : {};
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const { method = '', url = '', headers } = incoming;
     asked.push(`${method} ${url}`);
     if (!url.startsWith(`${prefix}/`)) return void outgoing.writeHead(404).end('not below the prefix');
     if (target === '') return void outgoing.writeHead(502).end();
-    const forwarding = saysSo ? forwardingHeaders(incoming, scheme) : {};
+    const forwarding = saysSo ? forwardingHeaders(incoming) : {};
     const passed = request(`${target}${url.slice(prefix.length)}`, { method, headers: { ...headers, ...forwarding } }, (answered) => {
       outgoing.writeHead(answered.statusCode ?? 502, answered.headers);
       answered.pipe(outgoing);
@@ -33,12 +27,10 @@ export async function startFront({ isTls = false, prefix = '', saysSo = true }: 
     outgoing.once('close', () => passed.destroy());
     incoming.pipe(passed);
   };
-  const server = isTls ? createTlsServer({ key, cert }, answer) : createServer(answer);
+  const server = createServer(answer);
   const port = await listen(server);
   return {
-    url: `${scheme}://127.0.0.1:${port}${prefix}`,
-    /** The certificate of its authority, if it ends TLS. */
-    ca: cert ?? '',
+    url: `http://127.0.0.1:${port}${prefix}`,
     /** The method and the URL of each request. */
     asked,
     /** Where requests go from now on. */
@@ -53,12 +45,12 @@ export async function startFront({ isTls = false, prefix = '', saysSo = true }: 
 
 export type Front = Awaited<ReturnType<typeof startFront>>;
 
-function forwardingHeaders({ socket, headers }: IncomingMessage, scheme: string): Readonly<Record<string, string>> {
+function forwardingHeaders({ socket, headers }: IncomingMessage): Readonly<Record<string, string>> {
   const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   const former = [headers['x-forwarded-for']].flat().join(', ');
   return {
     'x-forwarded-for': former === '' ? address : `${former}, ${address}`,
-    'x-forwarded-proto': scheme,
+    'x-forwarded-proto': 'http',
     'x-forwarded-host': headers.host ?? '',
     via: '1.1 proxy-of-the-test',
   };
