@@ -2,16 +2,16 @@ import { z } from 'zod';
 import { omit } from '../base/defined.ts';
 
 /**
- * Scheduled work as stored: when it is due, and which worker runs it now. Any number of workers may try to claim it; one succeeds.
+ * Scheduled work as stored: when it is due, and whether a worker runs it now. Any number of workers may try to claim it; one succeeds.
  *
  *   due ──claimed──► running ──ended──► waits until dueAtMs ──► due
- *                       └── its worker died: the claim is not renewed ──► due
+ *                       └── longer than a run may take: its worker died ──► due
  */
 export const scheduleSchema = z.object({
   name: z.string(),
   dueAtMs: z.number(),
-  /** The lease of the worker that runs it now (store/lease.ts). */
-  claim: z.object({ holder: z.string(), renewals: z.number() }).optional(),
+  /** A worker has claimed it, and its run has not ended. */
+  running: z.literal(true).optional(),
   lastStartedAtMs: z.number().optional(),
   lastEndedAtMs: z.number().optional(),
 });
@@ -29,17 +29,27 @@ interface ScheduleTimes {
   readonly intervalMs: number;
 }
 
-/**
- * Whether a run may begin. Work that never ran is due at once. A time further ahead than a right clock can have set counts as due too;
- * otherwise a single clock in the year 2099 would stop the schedule for good.
- */
-export function isScheduleDue(record: ScheduleRecord | undefined, { nowMs, intervalMs }: ScheduleTimes): boolean {
-  return record === undefined || record.dueAtMs <= nowMs || record.dueAtMs > nowMs + intervalMs + SKEW_MAX_MS;
+interface Look extends ScheduleTimes {
+  readonly runMaxMs: number;
+  /** For how long this worker has seen the record unchanged, by its own steady clock. */
+  readonly watchedMs: number;
 }
 
-/** The record while this holder runs the work. */
-export function claimedBy(holder: string, name: string, record: ScheduleRecord | undefined, nowMs: number): ScheduleRecord {
-  return { ...record, name, dueAtMs: record?.dueAtMs ?? nowMs, claim: { holder, renewals: 0 }, lastStartedAtMs: nowMs };
+/**
+ * Whether a run may begin. Work that never ran is due at once. A time further ahead than a right clock can have set counts as due too;
+ * otherwise a single clock in the year 2099 would stop the schedule for good. A run counts as over once it has lasted longer than it may:
+ * this worker has watched it for so long, or, since workers come and go, the clocks say so by more than they may differ.
+ */
+export function isScheduleDue(record: ScheduleRecord | undefined, { nowMs, intervalMs, runMaxMs, watchedMs }: Look): boolean {
+  if (record === undefined) return true;
+  const { dueAtMs, running, lastStartedAtMs = nowMs } = record;
+  if (running === true) return watchedMs > runMaxMs || Math.abs(nowMs - lastStartedAtMs) > runMaxMs + SKEW_MAX_MS;
+  return dueAtMs <= nowMs || dueAtMs > nowMs + intervalMs + SKEW_MAX_MS;
+}
+
+/** The record while a worker runs the work. */
+export function startedRecord(name: string, record: ScheduleRecord | undefined, nowMs: number): ScheduleRecord {
+  return { ...record, name, dueAtMs: record?.dueAtMs ?? nowMs, running: true, lastStartedAtMs: nowMs };
 }
 
 /** The record after a run, free for any worker: due again one interval after the run began; a minute after its end if it failed; still due if its worker was stopped. */
@@ -47,13 +57,13 @@ export function endedRecord(
   record: ScheduleRecord,
   { end, nowMs, intervalMs }: ScheduleTimes & { readonly end: 'done' | 'failed' | 'stopped' },
 ): ScheduleRecord {
-  const free = omit(record, 'claim');
+  const free = omit(record, 'running');
   switch (end) {
     case 'done':
       return { ...free, dueAtMs: (record.lastStartedAtMs ?? nowMs) + intervalMs, lastEndedAtMs: nowMs };
     case 'failed':
       return { ...free, dueAtMs: nowMs + Math.min(intervalMs, RETRY_MS), lastEndedAtMs: nowMs };
     case 'stopped':
-      return free;
+      return { ...free, dueAtMs: nowMs };
   }
 }

@@ -130,7 +130,6 @@ function permissionWorld({ wrap = (state: StateStore) => state } = {}) {
       name: 'close-gaps',
       dueAtMs: clock.nowMs() + aheadMs + 15_000,
       lastStartedAtMs: clock.nowMs() + aheadMs,
-      claim: { holder: 'worker', renewals: (current?.claim?.renewals ?? 0) + 1 },
     }));
   return { permission, clock, telemetry, round };
 }

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { createSchedules, type Schedule, type Schedules } from '../../src/repair/schedules.ts';
 import type { Clock } from '../../src/process/clock.ts';
 import type { StateStore } from '../../src/store/store.ts';
-import { LEASE_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry, type FakeClock } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
@@ -70,31 +69,6 @@ describe('schedules', () => {
     expect(ran).toEqual([true, false, false, true]);
   });
 
-  it('read their record when it is due, and not before', async () => {
-    const { state, clock, telemetry } = setUp();
-    const readAtMs: number[] = [];
-    const get: StateStore['get'] = (...args) => {
-      readAtMs.push(clock.monotonicMs());
-      return state.get(...args);
-    };
-    const stopping = new AbortController();
-    const fromMs = clock.monotonicMs();
-    const ranAtMs: number[] = [];
-    createSchedules({ state: { ...state, get }, clock, telemetry }).every(
-      purge,
-      async () => void ranAtMs.push(clock.monotonicMs() - fromMs),
-      stopping.signal,
-    );
-    for (let minutes = 0; minutes < 150; minutes += 1) {
-      await clock.advance(MINUTE_MS);
-      await settled();
-    }
-    stopping.abort(new Error('over'));
-    expect(ranAtMs.map((atMs) => atMs / MINUTE_MS)).toEqual([1, 61, 121]);
-    // each run reads it once
-    expect(readAtMs).toHaveLength(3);
-  });
-
   it('let exactly one of many workers run what all find due at one moment', async () => {
     const { clock, worker } = setUp();
     const workers = Array.from({ length: 20 }, () => worker());
@@ -117,7 +91,7 @@ describe('schedules', () => {
     await clock.advance(purge.runMaxMs);
     expect(runs[0]?.signal.aborted).toBe(true);
     expect(await run).toBe(true);
-    expect((await recordOf(state))?.claim).toBeUndefined();
+    expect((await recordOf(state))?.running).toBeUndefined();
     expect(telemetry.recorded('requestFailed')).toHaveLength(1);
   });
 
@@ -196,7 +170,7 @@ describe('schedules', () => {
             purge,
             (signal) => {
               overlaps += busyUntilMs.filter((untilMs) => untilMs > begin).length;
-              busyUntilMs.push(begin + (runsFor === 'dies' ? LEASE_MS : runsFor * purge.runMaxMs));
+              busyUntilMs.push(begin + (runsFor === 'dies' ? 1 : runsFor) * purge.runMaxMs);
               if (runsFor !== 'dies') return clock.sleep(runsFor * purge.runMaxMs, signal);
               // a dead worker's claim ends by itself
               workers[at]?.kill();
