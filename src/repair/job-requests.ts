@@ -69,13 +69,8 @@ export interface ReindexJobs {
   cancelOf(bucket: string): Promise<void>;
 }
 
-interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  /** Tells this process's role that some job is due, or that this one was just stored. Default: a process's next look finds it. */
-  readonly jobIsDue?: (jobId?: string) => void;
-}
-
 /** Creates the operations of jobs. */
-export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => undefined }: JobsDependencies): ReindexJobs {
+export function createReindexJobs({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): ReindexJobs {
   async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
     await requireBucket(state, job.bucket, signal);
     if ((await state.count('job', signal)) >= JOBS_MAX)
@@ -85,7 +80,6 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     const isApply = job.mode === 'apply';
     await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
     // the job may begin meanwhile, because the worker checks whether it occupies its bucket
-    jobIsDue(job.id);
     if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
     return job;
   }
@@ -188,7 +182,6 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       const waits = { isHeld: await needsConsent(state, before), isSettled: (await waitingOf(before)) === undefined };
       const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), ...waits }, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
-      jobIsDue();
       return shown(job);
     },
     async allow(id, by, signal) {

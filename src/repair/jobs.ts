@@ -27,19 +27,10 @@ import { createSlots } from './slots.ts';
 
 /** How long aborted turns have after the deadline to give their jobs back. */
 const ABORTED_GRACE_MS = 500;
-/** Between two looks while a job is open anywhere: a job that another process gave back is found this soon. */
-const LOOK_MS = 2_000;
-/** Between two looks while no job is open: six requests a minute. A job that another process stored begins this soon. */
-const LOOK_IDLE_MS = 10_000;
-/** How often a process that does not look, because the index store is down, checks whether it may. */
-const ADMIT_CHECK_MS = 1_000;
-/** Intervals vary by up to this share, so that processes that were started together do not look at the same time. */
-const JITTER = 0.2;
-/** When to look after this process has made a job due: at once, and again once the state index, which refreshes every 200 ms, surely shows it. */
-const LOOK_SOON_MS: readonly number[] = [0, 250];
-/** Which share of the jobs that it found a process claims, and how soon it looks for more, so that buckets spread over processes. */
+/** Between two looks. A look is one small search, and a job begins this soon after it was stored, given back or has waited. */
+const LOOK_MS = 1_000;
+/** Which share of the jobs that it found a process claims with each look, so that buckets spread over processes. */
 const SHARE = 1 / 4;
-const SHARE_MS = 250;
 /** For how long a process without a free slot leaves a job to others. */
 const OTHERS_FIRST_MS = 5_000;
 /** How many jobs one look finds at most. */
@@ -67,14 +58,10 @@ export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
   readonly lookForOverdue?: LookForOverdue;
   /** How many keys a part must have left to be cut. Default: a page. */
   readonly cutKeysMin?: number;
-  /** From 0 to 1, 1 excluded. Default: Math.random. */
-  readonly random?: () => number;
 }
 
 export interface ReindexRole {
   start(): void;
-  /** Looks at once, because this process has made a job due. A job that it just stored, whose id is given, begins without a look, which would not find it yet. */
-  readonly wake: (jobId?: string) => void;
   /** Stops looking and ends all turns; aborts those that still run at the deadline. Resolves within a second of the deadline. */
   stop(deadline: AbortSignal): Promise<void>;
   /** The fault of the last look; undefined if it succeeded. */
@@ -83,7 +70,7 @@ export interface ReindexRole {
 
 /** Creates the role from its parts; nothing runs before start(). */
 export function createReindexRole(parts: ReindexParts): ReindexRole {
-  const { store, circuits, clock, telemetry, listings, cutKeysMin = CUT_KEYS_MIN, indexIsSlow = () => false, random = Math.random } = parts;
+  const { store, circuits, clock, telemetry, listings, cutKeysMin = CUT_KEYS_MIN, indexIsSlow = () => false } = parts;
   const { state, scan } = store;
   const stopping = new AbortController();
   const aborting = new AbortController();
@@ -94,18 +81,6 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const lastLook = createLastFailure(clock);
   /** The jobs that this process claims or holds. */
   const jobs = new Map<string, Promise<void>>();
-  let looking: Promise<void> = Promise.resolve();
-  /** The looks that follow soon. */
-  let soon: readonly number[] = [];
-  let sleeping = new AbortController();
-
-  const isIndexOut = (): boolean => circuits.openOf(['cluster']) !== undefined;
-
-  function wake(jobId?: string): void {
-    soon = LOOK_SOON_MS;
-    sleeping.abort(new Error('something is due'));
-    if (jobId !== undefined && !isIndexOut()) void take(jobId);
-  }
 
   /** Claims the job and works on it. Resolves with whether it was claimed. */
   async function take(jobId: string): Promise<boolean> {
@@ -137,8 +112,6 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     } finally {
       // if it was not given back, the store failed, or the process stops
       await held.release(clock.nowMs() + (stopping.signal.aborted ? 0 : FAULT_WAIT_MS)).catch(() => undefined);
-      // it may be due again at once
-      sleeping.abort(new Error('a job was given back'));
       if (!stopping.signal.aborted) await parts.lookAtGaps?.(held.job.bucket, stopping.signal);
     }
   }
@@ -150,46 +123,33 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     if (isBegun) await compareJob(work, held, { stopping: stopping.signal, aborting: aborting.signal });
   }
 
-  /** Looks, and claims a share of what it finds. Resolves with the time until the next look. */
-  async function look(signal: AbortSignal): Promise<number> {
-    soon = soon.slice(1);
+  /** Looks, and claims a share of what it finds. */
+  async function look(signal: AbortSignal): Promise<void> {
+    if (circuits.openOf(['cluster']) !== undefined) return;
     try {
       const aheadMs = slots.hasFree() ? 0 : OTHERS_FIRST_MS;
       const when = { nowMs: clock.nowMs() - aheadMs, aheadMaxMs: DUE_AHEAD_MAX_MS + aheadMs, limit: FOUND_MAX };
-      const { found, isAnyOpen } = await state.due(when, signal);
+      const found = await state.due(when, signal);
       lastLook.succeeded(LOOKING);
       const ids = found.map((id) => id.slice(refs.job('').id.length)).filter((id) => !jobs.has(id));
-      const claimed = await takeSome(ids, Math.ceil(ids.length * SHARE));
-      if (claimed > 0 && claimed < ids.length && soon.length === 0) soon = [SHARE_MS];
-      return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
+      await takeSome(ids, Math.ceil(ids.length * SHARE));
     } catch (error) {
-      signal.throwIfAborted();
-      report(LOOKING, error);
-      lastLook.failed(LOOKING, faultOf(error));
-      return LOOK_MS;
+      if (!signal.aborted) lastLook.failed(LOOKING, faultOf(error));
+      throw error;
     }
   }
 
-  /** Tries the jobs in their order until `wanted` were claimed. Resolves with how many were. */
-  async function takeSome(ids: readonly string[], wanted: number): Promise<number> {
+  /** Tries the jobs in their order until `wanted` were claimed. */
+  async function takeSome(ids: readonly string[], wanted: number): Promise<void> {
     let claimed = 0;
     for (const id of ids) {
-      if (claimed >= wanted) break;
+      if (claimed >= wanted) return;
       if (await take(id)) claimed += 1;
     }
-    return claimed;
   }
 
   function report(operation: string, error: unknown): void {
     if (!aborting.signal.aborted) telemetry.requestFailed(operation, error);
-  }
-
-  async function keepLooking(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      sleeping = new AbortController();
-      const nextMs = isIndexOut() ? ADMIT_CHECK_MS : await look(signal);
-      await clock.sleep(nextMs, AbortSignal.any([signal, sleeping.signal])).catch(() => signal.throwIfAborted());
-    }
   }
 
   /** Resolves when this process holds no job. */
@@ -201,14 +161,10 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     start() {
       const { signal } = stopping;
       repeat({ clock, telemetry }, { name: 'fill the slots of re-index', intervalMs: FILL_CHECK_MS, signal }, async () => slots.fill());
-      looking = keepLooking(signal).catch((error: unknown) => {
-        if (!signal.aborted) report(LOOKING, error);
-      });
+      repeat({ clock, telemetry }, { name: LOOKING, intervalMs: LOOK_MS, isAtOnce: true, signal }, look);
     },
-    wake,
     async stop(deadline) {
       stopping.abort(new Error('the process is stopping'));
-      await endedBy(looking, deadline);
       await endedBy(idle(), deadline);
       aborting.abort(new Error('the deadline of the stop has passed'));
       await endedBy(idle(), AbortSignal.timeout(ABORTED_GRACE_MS));

@@ -168,12 +168,11 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     isEmbedded,
     hasQueuesAlone: addresses.hasQueuesAlone,
   });
-  let wake: (jobId?: string) => void = () => undefined;
   const subjects = {
     gaps,
     connectBucket,
     deadLetters,
-    jobs: createReindexJobs({ ...ports, jobIsDue: (jobId) => wake(jobId) }),
+    jobs: createReindexJobs(ports),
     processes: createProcesses(ports),
     checkConnection: createCheckConnection({ ...ports, connections, gaps }),
     keys: createKeys(store, settings, telemetry),
@@ -198,10 +197,6 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     operations: createOperations({ ...ports, ...subjects, connections, everyoneReads, webhookUrl: webhookUrlOf(settings) }),
     /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
     connections: isEmbedded || queueUrl === undefined ? undefined : connections,
-    /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
-    onJobDue(next: typeof wake) {
-      wake = next;
-    },
     async close() {
       aws.close();
       await store.close();

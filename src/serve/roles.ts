@@ -50,7 +50,6 @@ export function createReindexing(core: Core, worker: string, liveIsBusy: () => b
     /** Begins to look for work, and runs the scheduled work until the signal is aborted. */
     start(signal: AbortSignal): void {
       role.start();
-      core.onJobDue(role.wake);
       startCalendar({ ...core, startJob, closeGaps }, signal);
     },
     stop: (deadline: AbortSignal): Promise<void> => role.stop(deadline),

@@ -309,12 +309,12 @@ export interface StateStore {
   ): Promise<readonly StateEntry[]>;
   /**
    * Finds the ids of at most `limit` jobs whose record has a `dueAtMs` that is at most `nowMs`, or greater than `nowMs + aheadMaxMs`,
-   * in a random order. `isAnyOpen`: whether any has a `dueAtMs`. It is as late as list() is with `listed: 'soon'`.
+   * in a random order. It is as late as list() is with `listed: 'soon'`.
    */
   due(
     when: { readonly nowMs: number; readonly aheadMaxMs: number; readonly limit: number },
     signal?: AbortSignal,
-  ): Promise<{ readonly found: readonly string[]; readonly isAnyOpen: boolean }>;
+  ): Promise<readonly string[]>;
   /** Counts the entries of one kind. */
   count(kind: StateKind, signal?: AbortSignal): Promise<number>;
 }

@@ -56,7 +56,7 @@ export function storeTour(name: string, open: () => Promise<OpenStore>): void {
       const put = await state.put({ id, kind: 'job', record: { id, dueAtMs: AT_MS } }, null);
       if (put === 'conflict') throw new Error('a conflict at the first put');
       expect(await state.get(id)).toEqual(put);
-      expect((await state.due({ nowMs: AT_MS, aheadMaxMs: 1_000, limit: 32 })).found).toEqual([id]);
+      expect(await state.due({ nowMs: AT_MS, aheadMaxMs: 1_000, limit: 32 })).toEqual([id]);
       expect(await state.list('job', { limit: 10 })).toEqual([put]);
       expect(await state.count('job')).toBe(1);
       expect(await state.remove(id, put.version)).toBe('removed');

@@ -20,14 +20,6 @@ async function runUntil(world: JobsWorld, holds: () => Promise<boolean>): Promis
 }
 
 describe('the parts of a first index', () => {
-  it('begin in the process that stored the job before any list shows it', async () => {
-    const world = await bucketOf(20, { listLagMs: 60_000 });
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    await world.run(2_000);
-    expect(await world.job(id)).toMatchObject({ state: 'done', counts: { written: 20 } });
-  });
-
   it('are one if a page shows all keys, without a request more', async () => {
     const world = await bucketOf(20);
     world.startWorker();

@@ -45,7 +45,6 @@ const bulkSchema = z.object({
 const listSchema = z.object({ hits: z.object({ hits: z.array(sequenceSchema.extend({ _source: sourceSchema })) }) });
 const dueSchema = z.object({
   hits: z.object({ hits: z.array(z.object({ _source: z.object({ id: z.string() }) })) }),
-  aggregations: z.object({ open: z.object({ value: z.number() }) }),
 });
 const dueRecordSchema = z.object({ dueAtMs: z.number() });
 const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
@@ -131,27 +130,14 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
     },
 
     async due({ nowMs, aheadMaxMs, limit }, signal) {
-      const isDue = [{ range: { due_at_ms: { lte: nowMs } } }, { range: { due_at_ms: { gt: nowMs + aheadMaxMs } } }];
+      const should = [{ range: { due_at_ms: { lte: nowMs } } }, { range: { due_at_ms: { gt: nowMs + aheadMaxMs } } }];
+      const query = { bool: { filter: [{ term: { kind: 'job' } }, { bool: { should } }] } };
       const body = await search(
-        {
-          function_score: {
-            query: { bool: { filter: [{ term: { kind: 'job' } }, { exists: { field: 'due_at_ms' } }] } },
-            random_score: {},
-            boost_mode: 'replace',
-          },
-        },
-        {
-          size: limit,
-          // the aggregation counts those that are not due yet as well
-          post_filter: { bool: { should: isDue } },
-          aggs: { open: { value_count: { field: 'due_at_ms' } } },
-          _source: ['id'],
-          track_total_hits: false,
-        },
+        { function_score: { query, random_score: {}, boost_mode: 'replace' } },
+        { size: limit, _source: ['id'], track_total_hits: false },
         signal,
       );
-      const { hits, aggregations } = parseAnswer(dueSchema, body);
-      return { found: hits.hits.map(({ _source: { id } }) => id), isAnyOpen: aggregations.open.value > 0 };
+      return parseAnswer(dueSchema, body).hits.hits.map(({ _source: { id } }) => id);
     },
 
     async list(kind, { after, limit }, signal) {

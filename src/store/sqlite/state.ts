@@ -9,7 +9,6 @@ import { probeState } from '../stored.ts';
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
 const versionSchema = rowSchema.pick({ version: true });
 const idSchema = rowSchema.pick({ id: true });
-const openSchema = z.object({ open: z.number() });
 const countSchema = z.object({ count: z.number() });
 
 /** The state in SQLite. A version is a random id of one write, so no later entry with the same id has it. Each compare-and-swap is one statement, which is atomic across processes. */
@@ -75,16 +74,12 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
 
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       return connection.use(({ statement }) => {
-        const found = statement(
+        return statement(
           `SELECT id FROM state
            WHERE kind = 'job' AND due_at_ms IS NOT NULL AND (due_at_ms <= ? OR due_at_ms > ?) ORDER BY random() LIMIT ?`,
         )
           .all(nowMs, nowMs + aheadMaxMs, limit)
           .map((row) => idSchema.parse(row).id);
-        const { open } = openSchema.parse(
-          statement(`SELECT EXISTS (SELECT 1 FROM state WHERE kind = 'job' AND due_at_ms IS NOT NULL) AS open`).get(),
-        );
-        return { found, isAnyOpen: open === 1 };
       }, signal);
     },
 

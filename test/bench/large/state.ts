@@ -108,11 +108,12 @@ export function createLargeState(clock: Clock): StateStore & { readonly counted:
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       refresh();
       counted.looks += 1;
-      const open = [...shown.values()].filter(({ dueAtMs }) => dueAtMs !== undefined);
-      const due = open.filter(({ dueAtMs = Infinity }) => dueAtMs <= nowMs || dueAtMs > nowMs + aheadMaxMs);
+      const due = [...shown.values()].filter(
+        ({ dueAtMs }) => dueAtMs !== undefined && (dueAtMs <= nowMs || dueAtMs > nowMs + aheadMaxMs),
+      );
       const found = due.slice(0, limit).map(({ id }) => id);
       await clock.sleep(STATE.listMs + found.length * STATE.listedEntryMs, signal);
-      return { found, isAnyOpen: open.length > 0 };
+      return found;
     },
     async count(kind) {
       refresh();

@@ -169,7 +169,6 @@ function startWorker({ shared, state, index, work, stopping }: WorldParts): void
     telemetry,
     worker: 'worker',
     listings: LISTINGS,
-    random: () => shared.random.integer(0, 0xff_ff_ff) / 0x1_00_00_00,
   });
   role.start();
   createSchedules({ state, clock, telemetry }).every(TIDY, () => tidyJobs({ state, clock }), stopping);

@@ -12,10 +12,9 @@ export function dueAmong(
   entries: Iterable<StateEntry>,
   { nowMs, aheadMaxMs, limit }: Parameters<StateStore['due']>[0],
 ): Awaited<ReturnType<StateStore['due']>> {
-  const open = [...entries].flatMap((entry) => {
+  const due = [...entries].filter((entry) => {
     const atMs = dueAtMs(entry);
-    return atMs === undefined ? [] : [{ id: entry.id, atMs }];
+    return atMs !== undefined && (atMs <= nowMs || atMs > nowMs + aheadMaxMs);
   });
-  const found = open.filter(({ atMs }) => atMs <= nowMs || atMs > nowMs + aheadMaxMs).slice(0, limit);
-  return { found: found.map(({ id }) => id), isAnyOpen: open.length > 0 };
+  return due.slice(0, limit).map(({ id }) => id);
 }

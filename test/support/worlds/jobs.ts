@@ -7,7 +7,7 @@ import type { Job } from '../../../src/registry/contract/job.ts';
 import { jobSchema, type JobRecord, type Part } from '../../../src/records/job.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { tidyJobs } from '../../../src/repair/job-ends.ts';
-import { createReindexRole, type ReindexParts, type ReindexRole } from '../../../src/repair/jobs.ts';
+import { createReindexRole, type ReindexParts } from '../../../src/repair/jobs.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
@@ -16,7 +16,6 @@ import { createBackgroundWriter } from '../../../src/repair/background-writer.ts
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { withVirtualDelays } from '../fakes/virtual-delays.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
-import { laggingState } from '../fakes/lagging-state.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
@@ -45,8 +44,6 @@ interface WorkerOptions {
 interface WorldOptions {
   readonly cutKeysMin?: number;
   readonly store?: Store;
-  /** How far lists are behind what was stored with `listed: 'soon'`. */
-  readonly listLagMs?: number;
 }
 
 /** A job with its counts as they are shown. */
@@ -63,13 +60,11 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const store = options.store ?? createMemoryStore();
-  const state = options.listLagMs === undefined ? store.state : laggingState(store.state, clock, options.listLagMs);
+  const { state } = store;
   const s3 = createFakeBucketS3(clock);
   await store.objects.createBucket(BUCKET);
   await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
-  const living = new Set<ReindexRole>();
-  // jobs are requested in the process of the worker that has run longest
-  const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: (jobId) => living.values().next().value?.wake(jobId) });
+  const jobs = createReindexJobs({ state, clock, telemetry });
   const kills = new Map<string, () => void>();
   let started = 0;
 
@@ -108,10 +103,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps, lookForOverdue }),
     });
     role.start();
-    living.add(role);
     /** Nothing of it goes out any more, and no call of it ends. */
     const kill = (): void => {
-      living.delete(role);
       dead.abort(new Error(`${name} was killed`));
     };
     kills.set(name, kill);
@@ -119,7 +112,6 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       role,
       kill,
       async stop(deadline: AbortSignal = new AbortController().signal): Promise<void> {
-        living.delete(role);
         await during(role.stop(deadline));
       },
     };
