@@ -29,7 +29,7 @@ import { createHandover, createHandoverPermission } from './indexer/handover.ts'
 import { createLetterWatch } from './repair/dead-letters.ts';
 import { createIngestRole, type IngestRole } from './indexer/indexer.ts';
 import type { Telemetry } from './process/telemetry.ts';
-import { createReadiness, createUnclaimedJobs, createStoreAccess } from './observing/readiness.ts';
+import { createReadiness } from './observing/readiness.ts';
 import { createEventCounter, type EventCounter } from './indexer/event-hours.ts';
 import { repeat } from './process/repeat.ts';
 import { loadPanel } from './serve/built-files.ts';
@@ -54,7 +54,6 @@ const LETTER_WATCH_MS = 30_000;
 /** How often the times of the last events are stored: often enough to show that the first event of a bucket has arrived. */
 const LAST_EVENTS_MS = 10_000;
 const EVENT_HOURS_MS = 60_000;
-const RIGHTS_MS = 60_000;
 /** How often the windows of the audit that have ended are stored: uses of API keys, and credentials that failed. */
 const AUDIT_WINDOWS_MS = 1_000;
 /** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
@@ -159,11 +158,7 @@ async function startServing(core: Core, { environment, telemetryAdapter, embedde
   const counter = createEventCounter({ ...core, worker });
   const ingest = settings.TALLY_ROLES.includes('ingest') ? createIngestRole(ingestParts(core, { handover, counter }), stopping) : undefined;
   const reindexing = createReindexing(core, worker, () => ingest?.isBusy() === true);
-  const unclaimed = createUnclaimedJobs(clock);
   core.processes.introduce({ ...core, worker, receiving: ingest?.receiving });
-  // a file has no rights in parts
-  const isShared = settings.TALLY_ROLES.includes('http') && core.product === 'opensearch';
-  const access = createStoreAccess(core);
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -171,12 +166,7 @@ async function startServing(core: Core, { environment, telemetryAdapter, embedde
       ...core,
       ingest,
       prepared: () => prepared,
-      others: [
-        ...reindexing.checks,
-        warningOf('jobs', unclaimed),
-        warningOf('messages', core.processes),
-        ...(isShared ? access.checks : []),
-      ],
+      others: [...reindexing.checks, warningOf('messages', core.processes)],
     }),
   );
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
@@ -238,11 +228,9 @@ async function startServing(core: Core, { environment, telemetryAdapter, embedde
   repeat(core, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal }, () => watchIndex(core, signal));
   repeat(core, { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal }, () => core.keys.storeEnded());
   await core.queueWatch.start(signal);
-  watchState({ ...core, connect: core.connectBucket, unclaimed }, signal);
+  watchState({ ...core, connect: core.connectBucket }, signal);
   const about = { name: 'store what this process knows about itself', intervalMs: PROCESS_STORED_MS, isAtOnce: true, signal };
   repeat(core, about, () => core.processes.store());
-  const rights = { name: 'look at the rights in the index store', intervalMs: RIGHTS_MS, isAtOnce: true, signal };
-  if (isShared) repeat(core, rights, access.look);
   repeat(core, { name: 'report readiness', intervalMs: READINESS_MS, signal }, reportReadiness);
   await reportReadiness();
   reindexing.start(signal);

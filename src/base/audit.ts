@@ -149,11 +149,6 @@ export function auditMonthOf({ date }: Pick<AuditRecord, 'date'>): string {
   return date.slice(0, 7).replace('/', '.');
 }
 
-/** The month of a moment. */
-export function auditMonthAt(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 7).replace('-', '.');
-}
-
 /** The first moment after a month (`2026.11`); undefined if the text names no month. */
 export function auditMonthEndMs(month: string): number | undefined {
   const [, year, number] = /^(\d{4})\.(0[1-9]|1[0-2])$/.exec(month) ?? [];

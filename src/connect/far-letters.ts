@@ -5,13 +5,12 @@
 import { farLettersArn, ownerIn, parseArn } from './names.rules.ts';
 import type { Provisioner } from './aws/provisioner.ts';
 import type { WithPorts } from '../store/store.ts';
-import type { AllBuckets } from '../observing/known-buckets.ts';
+import { listBuckets } from '../observing/known-buckets.ts';
 
 /** A region begins with a bucket, and its letters wait for days. */
 const EVERY_MS = 600_000;
 
-interface FarLettersDependencies extends WithPorts<'clock'> {
-  readonly allBuckets: AllBuckets;
+interface FarLettersDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Pick<Provisioner, 'queueAt' | 'queueTags' | 'queueOf'>;
   /** The bucket queue. */
   readonly queueUrl: string;
@@ -20,13 +19,13 @@ interface FarLettersDependencies extends WithPorts<'clock'> {
 /** The URLs of the queues, as found within ten minutes. Throws what AWS refuses, and the store's fault; the next call answers what was known. */
 export type FarLetters = (signal?: AbortSignal) => Promise<readonly string[]>;
 
-export function createFarLetters({ allBuckets, aws, queueUrl, clock }: FarLettersDependencies): FarLetters {
+export function createFarLetters({ state, aws, queueUrl, clock }: FarLettersDependencies): FarLetters {
   let urls: readonly string[] = [];
   let dueMs = -Infinity;
   return async function farLetters(signal) {
     if (clock.monotonicMs() < dueMs) return urls;
     dueMs = clock.monotonicMs() + EVERY_MS;
-    const regions = new Set((await allBuckets()).flatMap(({ source, region }) => (source === 'webhook' ? [] : [region])));
+    const regions = new Set((await listBuckets(state)).flatMap(({ source, region }) => (source === 'webhook' ? [] : [region])));
     const home = parseArn((await aws.queueAt(queueUrl, signal)).arn);
     const owner = ownerIn(await aws.queueTags(queueUrl, signal));
     if (home === undefined || owner === undefined) return urls;

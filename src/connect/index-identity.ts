@@ -6,7 +6,7 @@
 import type { GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
-import type { AllBuckets } from '../observing/known-buckets.ts';
+import { listBuckets } from '../observing/known-buckets.ts';
 
 interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'identities'>;
@@ -40,12 +40,10 @@ export async function noteIndex(dependencies: IdentityDependencies, bucket: stri
 }
 
 /** Creates the comparison of all buckets with one request to the index. Throws the store's fault. */
-export function createWatchIndices(
-  dependencies: IdentityDependencies & { readonly allBuckets: AllBuckets },
-): (signal: AbortSignal) => Promise<void> {
-  const { objects, allBuckets } = dependencies;
+export function createWatchIndices(dependencies: IdentityDependencies): (signal: AbortSignal) => Promise<void> {
+  const { state, objects } = dependencies;
   return async function watchIndices(signal) {
-    const records = await allBuckets();
+    const records = await listBuckets(state);
     if (records.length === 0) return;
     const found = await objects.identities(
       records.map(({ bucket }) => bucket),

@@ -3,7 +3,7 @@ import { readsSome, type Readable } from '../store/readable.rules.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts, StateStore } from '../store/store.ts';
+import type { StateStore } from '../store/store.ts';
 import { listAllRecords, readRecord, refs } from '../store/stored.ts';
 
 /** Returns the record of a connected bucket. Throws `bucket.not-connected`. */
@@ -36,28 +36,6 @@ export function notConnected(bucket: string): RequestError {
  * Lists all bucket records in id order, for metrics and sweeps, which look at every bucket again and again. Decisions about one bucket
  * read its record by id instead. Throws the store's fault.
  */
-export type AllBuckets = () => Promise<readonly BucketRecord[]>;
-
-/** How long callers share one list: less than the 15 s after which the most frequent ones ask again, so that they always get a newer list. */
-const SHARED_MS = 14_000;
-
-/** Lists all bucket records now. */
-export function listBuckets(state: StateStore): ReturnType<AllBuckets> {
+export function listBuckets(state: StateStore): Promise<readonly BucketRecord[]> {
   return listAllRecords(state, 'bucket', bucketRecordSchema);
-}
-
-/** Creates the function, once for the process. */
-export function createAllBuckets({ state, clock }: WithPorts<'state' | 'clock'>): AllBuckets {
-  let shared: { readonly sinceMs: number; readonly list: ReturnType<AllBuckets> } | undefined;
-  return function allBuckets() {
-    const nowMs = clock.monotonicMs();
-    if (shared !== undefined && nowMs - shared.sinceMs < SHARED_MS) return shared.list;
-    const list = listBuckets(state);
-    const own = { sinceMs: nowMs, list };
-    shared = own;
-    list.catch(() => {
-      if (shared === own) shared = undefined;
-    });
-    return list;
-  };
 }

@@ -8,7 +8,7 @@ import { faultOf, type FaultCode } from '../base/fault.ts';
 import type { BucketLocation } from '../aws/storage.ts';
 import type { LabelsOf } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
-import { listBuckets, type AllBuckets } from './known-buckets.ts';
+import { listBuckets } from './known-buckets.ts';
 
 /** Visits one bucket. Resolves with how many objects it checked or tombstones it purged; undefined if nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
@@ -26,8 +26,6 @@ export const VISIT_MAX_MS = 300_000;
 export type Sweep = LabelsOf<'tally_sweeps_total'>['sweep'];
 
 interface SweepDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  /** Default: each run lists them. */
-  readonly allBuckets?: AllBuckets;
   /** For how long a run begins visits, so that the last one ends before the run is aborted. */
   readonly runMaxMs: number;
   /** From 0 to 1, 1 excluded. Default: Math.random. */
@@ -36,7 +34,7 @@ interface SweepDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
 
 /** Creates the sweep. Without `dueOf`, each bucket is visited. Throws the store's fault if the buckets cannot be listed. */
 export function createSweep(
-  { state, clock, telemetry, runMaxMs, allBuckets = () => listBuckets(state), random = Math.random }: SweepDependencies,
+  { state, clock, telemetry, runMaxMs, random = Math.random }: SweepDependencies,
   sweep: Sweep,
   visit: Visit,
   dueOf: DueOf = () => Promise.resolve(() => true),
@@ -64,7 +62,7 @@ export function createSweep(
   return async function sweepBuckets(signal) {
     const untilMs = clock.monotonicMs() + runMaxMs;
     const isDue = await dueOf(signal);
-    const buckets = (await allBuckets()).filter(isDue);
+    const buckets = (await listBuckets(state)).filter(isDue);
     const from = Math.floor(random() * buckets.length);
     const regions = createRegionNotes();
     const putOff: BucketRecord[] = [];

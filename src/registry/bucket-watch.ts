@@ -1,16 +1,14 @@
 /** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
 import PQueue from 'p-queue';
-import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { jobSchema } from '../records/job.ts';
-import type { UnclaimedJobs } from '../observing/readiness.ts';
 import type { ConnectBucket } from '../connect/connect.ts';
 import { repeat } from '../process/repeat.ts';
-import { listAllRecords, readRecord, refs } from '../store/stored.ts';
+import { listAllRecords } from '../store/stored.ts';
 import type { Processes } from '../observing/processes.ts';
 import { allGaps } from '../observing/gaps.ts';
 import { statusesOf } from '../observing/bucket-statuses.ts';
 import type { WithPorts } from '../store/store.ts';
-import type { AllBuckets } from '../observing/known-buckets.ts';
+import { listBuckets } from '../observing/known-buckets.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;
@@ -20,25 +18,22 @@ const BUCKET_CHECK_AGE_MS = 86_400_000;
 const CHECKS_AT_ONCE = 16;
 
 interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly allBuckets: AllBuckets;
   /** Reads region and versioning of a bucket again. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
   readonly processes: Pick<Processes, 'troubles'>;
   readonly compareIntervalMs: number;
-  /** Sees the jobs each time that they are listed. */
-  readonly unclaimed: Pick<UnclaimedJobs, 'see'>;
 }
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
-  const { state, allBuckets, clock, telemetry, connect, processes, compareIntervalMs, unclaimed } = dependencies;
+  const { state, clock, telemetry, connect, processes, compareIntervalMs } = dependencies;
 
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
     telemetry.set('tally_gaps_open', gaps.length);
     const gapAgesMs = gaps.map(({ sinceMs }) => clock.nowMs() - sinceMs);
     telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...gapAgesMs) / 1_000);
-    const buckets = await allBuckets();
+    const buckets = await listBuckets(state);
     const paused = buckets.flatMap(({ connection }) => (connection?.state === 'paused' ? [connection] : []));
     const checks = buckets.flatMap(({ connection, connectionCheck }) => (connection?.state === 'paused' ? [] : (connectionCheck ?? [])));
     telemetry.setCounts('tally_connection_state', [...checks, ...paused.map(() => ({ state: 'paused' as const }))]);
@@ -54,15 +49,11 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     );
     const comparedAgesMs = buckets.map(({ lastComparedAtMs, createdAtMs }) => nowMs - (lastComparedAtMs ?? createdAtMs));
     telemetry.set('tally_compared_oldest_age_seconds', Math.max(0, ...comparedAgesMs) / 1_000);
-    const jobs = await listAllRecords(state, 'job', jobSchema);
-    telemetry.setCounts('tally_jobs', jobs);
-    // it is due several times a minute, whether there are jobs or not
-    const { dueAtMs = 0 } = (await readRecord(state, refs.schedule(CLOSE_GAPS_NAME))) ?? {};
-    unclaimed.see([...jobs, { id: CLOSE_GAPS_NAME, dueAtMs }]);
+    telemetry.setCounts('tally_jobs', await listAllRecords(state, 'job', jobSchema));
   }
 
   async function checkBuckets(): Promise<void> {
-    const buckets = await allBuckets();
+    const buckets = await listBuckets(state);
     const due = buckets.filter(({ checkedAtMs }) => clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS);
     // those that hang must not delay the others
     const turns = new PQueue({ concurrency: CHECKS_AT_ONCE });

@@ -37,7 +37,6 @@ import { createFailedAttempts, createKeyUses } from '../identity/audit-windows.t
 import { createAuthenticateKey, createLiveKeys } from '../identity/authenticate-key.ts';
 import { createFarLetters } from '../connect/far-letters.ts';
 import { createQueueWatch } from '../observing/queue-watch.ts';
-import { createAllBuckets } from '../observing/known-buckets.ts';
 
 /** How this process reaches the AWS services. */
 export interface AwsAddresses {
@@ -152,8 +151,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const [queueUrl] = bucketQueueUrls;
   const isEmbedded = isEmbeddedServer(addresses);
   const provisioner = createProvisioner({ aws, queueUrl, clock });
-  const allBuckets = createAllBuckets(ports);
-  const farLetters = isEmbedded || queueUrl === undefined ? undefined : createFarLetters({ allBuckets, aws: provisioner, queueUrl, clock });
+  const farLetters = isEmbedded || queueUrl === undefined ? undefined : createFarLetters({ ...ports, aws: provisioner, queueUrl });
   const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter, farLetters });
   const gaps = createGapReports(ports);
   const topics = createSnsTopics({ clientFor: aws.snsFor });
@@ -191,7 +189,6 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     /** Whether the store spells keys in events as AWS does: AWS itself, and the embedded server. */
     isAws: isEmbedded || isAwsEndpoint(addresses.endpoints.s3),
     queueWatch,
-    allBuckets,
     topics,
     listing: createS3Listing({ clientFor: aws.s3For, clock }),
     operations: createOperations({ ...ports, ...subjects, connections, everyoneReads, webhookUrl: webhookUrlOf(settings) }),

@@ -208,8 +208,6 @@ export interface ObjectMaintenance {
     page: { readonly clockBelow: number; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly ObjectDocument[]>;
-  /** The buckets that have such documents, by one request for all; undefined: an index did not answer, and only each bucket itself can say. */
-  unsettledBuckets(clockBelow: number, signal?: AbortSignal): Promise<ReadonlySet<string> | undefined>;
   /** Live documents whose `expires_at` is before the given moment; at most `limit`. */
   expiring(
     bucket: string,
@@ -344,8 +342,6 @@ export interface AuditStore {
    * that was prepared; else it throws `index.state-missing`.
    */
   append(record: AuditRecord, signal?: AbortSignal): Promise<void>;
-  /** Throws the fault that keeps a record of this moment from being stored now, unless probe() of the object index throws it too. Stores none. */
-  probe(atMs: number, signal?: AbortSignal): Promise<void>;
   /** Returns matching records, the newest first: in descending order of their ids. */
   list(query: AuditQuery, signal?: AbortSignal): Promise<readonly AuditRecord[]>;
   /**

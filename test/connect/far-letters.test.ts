@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { BucketRecord, BucketSource } from '../../src/records/bucket.ts';
+import type { BucketSource } from '../../src/records/bucket.ts';
 import { newOwner, tagsOf } from '../../src/connect/names.rules.ts';
 import { createFarLetters } from '../../src/connect/far-letters.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
+import { bucketRecord } from '../support/worlds/reindex.ts';
 
 const arn = 'arn:aws:sqs:eu-central-1:123456789012:tally-bucket-events';
 const owner = newOwner(arn);
@@ -21,7 +23,16 @@ function createWorld(regions: readonly string[]) {
   const farLetters = createFarLetters({
     clock,
     queueUrl: 'https://queue',
-    allBuckets: async () => world.regions.map((region) => ({ region, source: world.source }) as BucketRecord),
+    state: {
+      ...createMemoryStore().state,
+      list: async () =>
+        world.regions.map((region) => ({
+          id: `bucket:${region}`,
+          kind: 'bucket',
+          version: '1',
+          record: { ...bucketRecord, bucket: region, region, source: world.source },
+        })),
+    },
     aws: {
       queueAt: async (url) => ({ arn, url, attributes: {} }),
       queueTags: async () => {

@@ -13,7 +13,6 @@ import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { settled } from '../support/worlds/ingest.ts';
-import { listBuckets } from '../../src/observing/known-buckets.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -103,13 +102,11 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
   watchState(
     {
       state,
-      allBuckets: () => listBuckets(state),
       clock,
       telemetry,
       connect: { refresh },
       processes: createProcesses({ state, clock }),
       compareIntervalMs: 0,
-      unclaimed: { see: () => undefined },
     },
     stop.signal,
   );

@@ -15,7 +15,6 @@ import { createFakeQueues, createFakeTelemetry } from '../support/fakes/ports.ts
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { BUCKET, nativeRecord, settled } from '../support/worlds/ingest.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
-import { listBuckets } from '../../src/observing/known-buckets.ts';
 
 const DLQ = 'http://queues/dead';
 const QUEUE = 'http://queues/bucket';
@@ -161,7 +160,7 @@ describe('the index of a connected bucket', () => {
 
   it('is replaced by another and nobody tells: the watch of all buckets opens the gap, once, and says why', async () => {
     const world = await createWorld();
-    const watch = createWatchIndices({ ...world, allBuckets: () => listBuckets(world.state), objects: world.store.objects });
+    const watch = createWatchIndices({ ...world, objects: world.store.objects });
     const looked = async (): Promise<void> => {
       const looking = watch(world.never);
       await world.run(2);

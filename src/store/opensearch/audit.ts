@@ -3,12 +3,11 @@
  * a repeated request stores a record once.
  */
 import { z } from 'zod';
-import { auditIdAt, auditMonthAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../base/audit.ts';
+import { auditIdAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../base/audit.ts';
 import type { AuditQuery, AuditStore } from '../store.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateBody, stateFault, storeErrorSchema } from './faults.ts';
 import { type IndexNames, createAliased } from './setup.ts';
-import { attemptWrite } from './objects.ts';
 
 interface AuditDependencies {
   readonly client: OpenSearchClient;
@@ -52,17 +51,6 @@ export function createOpenSearchAudit({ client, names, newIndex }: AuditDependen
       // a conflict: an earlier attempt has stored the record
       if (item.error === undefined || item.error.type === 'version_conflict_engine_exception') return;
       throw stateFault(itemFault(item.status, item.error));
-    },
-
-    async probe(atMs, signal) {
-      const alias = names.auditAlias(auditMonthAt(atMs));
-      let fault = await attemptWrite(client, alias, signal);
-      if (fault?.code === 'bucket.index-missing') {
-        // the first of its month: the right to make its index is needed as well
-        await createIndex(auditMonthAt(atMs), signal);
-        fault = await attemptWrite(client, alias, signal);
-      }
-      if (fault !== undefined) throw stateFault(fault);
     },
 
     async list({ before, limit, ...query }, signal) {

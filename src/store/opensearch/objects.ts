@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { type ObjectDocument, documentId, objectDocumentSchema } from '../../ordering/document.ts';
-import { FaultError, type Fault } from '../../base/fault.ts';
+import { FaultError } from '../../base/fault.ts';
 import type { Clock } from '../../process/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../store.ts';
 import { createBulkWrite } from './bulk.ts';
 import { createChanges } from './changes.ts';
 import type { OpenSearchClient } from './client.ts';
-import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema, requestFault } from './faults.ts';
+import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './setup.ts';
 import { filterQuery, sortOf } from './query.ts';
 import { createSearchSender, documentsOf } from './search.ts';
@@ -152,13 +152,7 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  * tombstone and no sequence number behind.
  */
 async function probeBucket(client: OpenSearchClient, names: IndexNames, bucket: string, signal?: AbortSignal): Promise<void> {
-  const fault = await attemptWrite(client, names.objectsAlias(bucket), signal);
-  if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
-}
-
-/** Attempts the write that ends in a conflict, behind an alias; resolves with the fault of any other end. */
-export async function attemptWrite(client: OpenSearchClient, alias: string, signal?: AbortSignal): Promise<Fault | undefined> {
-  const action = { index: { _index: alias, _id: 'probe', if_seq_no: NEVER, if_primary_term: 1 } };
+  const action = { index: { _index: names.objectsAlias(bucket), _id: 'probe', if_seq_no: NEVER, if_primary_term: 1 } };
   const answer = await client.send(
     {
       method: 'POST',
@@ -168,7 +162,8 @@ export async function attemptWrite(client: OpenSearchClient, alias: string, sign
     },
     signal,
   );
-  if (answer.status !== 200) return requestFault(answer);
-  const { status, error } = parseAnswer(conflictSchema, answer.body).items[0].index;
-  return status === 409 ? undefined : itemFault(status, error ?? { type: 'no_error' });
+  const { status, error } = parseAnswer(conflictSchema, bodyOf(answer)).items[0].index;
+  if (status === 409) return;
+  const { code, reason } = itemFault(status, error ?? { type: 'no_error' });
+  throw new FaultError(code, reason);
 }

@@ -40,7 +40,6 @@ export function createSqliteAudit(connection: SqliteConnection): AuditStore {
     },
 
     // what keeps a record from this file keeps every other write from it
-    probe: () => Promise.resolve(),
 
     async list({ fromMs = 0, toMs, before, ...query }, signal) {
       const records: AuditRecord[] = [];

@@ -108,9 +108,7 @@ export function createLargeState(clock: Clock): StateStore & { readonly counted:
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       refresh();
       counted.looks += 1;
-      const due = [...shown.values()].filter(
-        ({ dueAtMs }) => dueAtMs !== undefined && (dueAtMs <= nowMs || dueAtMs > nowMs + aheadMaxMs),
-      );
+      const due = [...shown.values()].filter(({ dueAtMs }) => dueAtMs !== undefined && (dueAtMs <= nowMs || dueAtMs > nowMs + aheadMaxMs));
       const found = due.slice(0, limit).map(({ id }) => id);
       await clock.sleep(STATE.listMs + found.length * STATE.listedEntryMs, signal);
       return found;

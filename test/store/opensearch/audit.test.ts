@@ -54,24 +54,6 @@ describe.skipIf(opensearchUrl() === undefined)('the audit on OpenSearch', () => 
     expect(await mappingOf('2026.11')).toMatchObject(strict);
   });
 
-  it('Fix: shows what keeps records from being stored without storing one, the right to make the index of the month as well', async () => {
-    const { audit } = opened.store;
-    await audit.probe(NOVEMBER_MS);
-    expect(await mappingOf('2026.11')).toMatchObject(strict);
-    await audit.append(recordAt(NOVEMBER_MS));
-    await audit.probe(NOVEMBER_MS);
-    await opened.refresh();
-    expect(await audit.list({ limit: 10 })).toHaveLength(1);
-    await raw('PUT', `/${opened.prefix}-audit-2026.11/_settings`, { 'index.blocks.write': true });
-    await expect(audit.probe(NOVEMBER_MS)).rejects.toMatchObject({ code: 'index.blocked' });
-    await opened.store.objects.probe();
-    await raw('PUT', `/${opened.prefix}-audit-2026.11/_settings`, { 'index.blocks.write': false });
-    await audit.probe(NOVEMBER_MS);
-    const unprepared = openTestStore();
-    await expect(unprepared.store.audit.probe(NOVEMBER_MS)).rejects.toMatchObject({ code: 'index.state-missing' });
-    await unprepared.dispose();
-  });
-
   it('adds to the index of a month that was restored without its alias', async () => {
     await opened.store.audit.append(recordAt(NOVEMBER_MS));
     await raw('DELETE', `/${opened.prefix}-audit-2026.11/_alias/*`);

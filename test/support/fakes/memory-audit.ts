@@ -21,7 +21,6 @@ export function createMemoryAudit(): MemoryAudit {
       signal?.throwIfAborted();
       if (!byId.has(record.id)) byId.set(record.id, JSON.parse(JSON.stringify(record)) as AuditRecord);
     },
-    probe: () => Promise.resolve(),
     list: async ({ fromMs, toMs, email, event, key, before, limit }, signal) => {
       signal?.throwIfAborted();
       return sorted()
