@@ -3,7 +3,6 @@
  * then. People see it, and a loss in a queue is reported for the buckets that it feeds, or for which no queue is known.
  */
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../records/bucket.ts';
-import { usualIntervalAfter } from '../records/usual-interval.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { ChangeRecord } from '../events/record.ts';
 import { familyOf, isByWay, type Arrival } from '../events/proof.ts';
@@ -97,11 +96,5 @@ function withEvents(record: BucketRecord, queue: EventQueue, nowMs: number): Buc
   // a time in the future was noted by a fast clock
   const beforeMs = record.lastEventAtMs === undefined || record.lastEventAtMs > nowMs + FUTURE_MS ? undefined : record.lastEventAtMs;
   const eventQueues = record.eventQueues?.filter(({ atMs }) => atMs <= nowMs + FUTURE_MS);
-  const lastEventAtMs = Math.max(queue.atMs, beforeMs ?? 0);
-  return {
-    ...record,
-    lastEventAtMs,
-    rhythm: usualIntervalAfter(record.rhythm, { atMs: lastEventAtMs, beforeMs }),
-    eventQueues: withEventQueue(eventQueues, queue),
-  };
+  return { ...record, lastEventAtMs: Math.max(queue.atMs, beforeMs ?? 0), eventQueues: withEventQueue(eventQueues, queue) };
 }

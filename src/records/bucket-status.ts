@@ -6,7 +6,6 @@
 import { countText, momentText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
 import { expiredText } from './overdue.ts';
-import { isUnusuallyLong } from './usual-interval.ts';
 import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
 import { countOf, outermost } from './waiting-deletes.ts';
 import type { Trouble } from './process-record.ts';
@@ -29,8 +28,6 @@ export const bucketStates = [
   'never_compared',
   /** Changes may be missing. */
   'gap_open',
-  /** No event has arrived for several times as long as usual. */
-  'quiet',
   /** The last full compare is older than two intervals. */
   'overdue',
   /** Events arrive, but not all that could, or not securely. */
@@ -115,7 +112,6 @@ const readerSentences: Readonly<Record<BucketState, string>> = {
   events_unproven: 'It is not yet known whether its events arrive',
   never_compared: 'It has never been fully compared with S3',
   gap_open: 'Changes may be missing',
-  quiet: 'No event has arrived for longer than usual',
   overdue: 'It has not been fully compared with S3 for a long time',
   degraded: 'Its connection is degraded',
   unchecked: 'Its connection could not be checked',
@@ -133,7 +129,6 @@ function severityOf(state: BucketState): BucketSeverity {
       return 'bad';
     case 'never_compared':
     case 'gap_open':
-    case 'quiet':
     case 'overdue':
     case 'degraded':
     case 'unchecked':
@@ -208,7 +203,6 @@ const rules: readonly Rule[] = [
   unprovenRule,
   neverComparedRule,
   gapRule,
-  quietRule,
   overdueRule,
   ({ record: { connectionCheck: check } }) =>
     check?.state === 'degraded'
@@ -340,18 +334,6 @@ function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
     sentence: `Changes may be missing (${whyOf(worst)}${others}): ${nextText(worst, nowMs)}`,
     sinceMs: worst.sinceMs,
     ...actOf(worst),
-  };
-}
-
-function quietRule({ record: { lastEventAtMs, rhythm: usual }, nowMs }: StatusFacts): ReturnType<Rule> {
-  if (lastEventAtMs === undefined || usual === undefined) return undefined;
-  const silenceMs = nowMs - lastEventAtMs;
-  if (!isUnusuallyLong(silenceMs, usual, lastEventAtMs)) return undefined;
-  return {
-    state: 'quiet',
-    sentence: `No event has arrived for ${ageText(silenceMs)}; usually one does within ${ageText(usual.usualIntervalMs)}`,
-    sinceMs: lastEventAtMs,
-    act: 'doctor',
   };
 }
 

@@ -12,7 +12,6 @@ import { z } from 'zod';
 import { overdueSchema } from './overdue.ts';
 import { purgeMarksSchema } from './position.ts';
 import { RequestError } from '../base/request-error.ts';
-import { usualIntervalSchema } from './usual-interval.ts';
 
 /** How a bucket's events reach the bucket queue. */
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed', 'webhook'] as const;
@@ -189,8 +188,6 @@ export const bucketRecordSchema = z.object({
   /** How far S3's clock was ahead of the reading process's clock; negative: behind. */
   s3AheadMs: z.number().optional(),
   lastEventAtMs: z.number().optional(),
-  /** How often its events come. Absent if none has arrived yet. */
-  rhythm: usualIntervalSchema.optional(),
   /** The bucket queues from which its events came. */
   eventQueues: z.array(eventQueueSchema).optional(),
   /** The index that holds its documents, so that a replacement is noticed. Absent if none was noted yet. */

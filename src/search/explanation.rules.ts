@@ -101,8 +101,6 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
     case 'events_lost':
     case 'events_unproven':
       return `none of its events can be expected to arrive. ${sentence}; \`tally doctor ${bucket}\` says what is missing and what to do`;
-    case 'quiet':
-      return `its events may not arrive. ${sentence}; \`tally doctor ${bucket}\` says whether something is missing`;
     case 'paused':
       return `${sentence}; \`tally bucket resume ${bucket}\` restores it`;
     case 'waiting':

@@ -60,7 +60,7 @@ describe('the strip of a day', () => {
   it('shows what is wrong now since it began', () => {
     const lost = { ...compared, status: { state: 'events_lost', severity: 'bad', sentence: 's', since: ago(12) } } as const;
     expect(looks(lost).slice(2)).toEqual([['differs', 12, 24]]);
-    expect(looks({ ...lost, status: { ...lost.status, state: 'quiet', severity: 'warning' } }).slice(2)).toEqual([['gap', 12, 24]]);
+    expect(looks({ ...lost, status: { ...lost.status, state: 'gap_open', severity: 'warning' } }).slice(2)).toEqual([['gap', 12, 24]]);
   });
 });
 

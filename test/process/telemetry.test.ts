@@ -121,7 +121,7 @@ it('Fix: shows no number of what was not read for two minutes, or never, and the
   telemetry.set('tally_queue_messages', 3, { queue: 'dead-letter', state: 'visible' });
   await clock.advance(60_000);
   expect([await depthOf('bucket'), await depthOf('dead-letter')]).toEqual([7, 3]);
-  expect([await value('tally_buckets{status="ok"}'), await value('tally_buckets{status="quiet"}')]).toEqual([1, 0]);
+  expect([await value('tally_buckets{status="ok"}'), await value('tally_buckets{status="differs"}')]).toEqual([1, 0]);
   await clock.advance(1_000);
   expect([await depthOf('bucket'), await depthOf('dead-letter')]).toEqual([undefined, 3]);
   expect((await series()).filter((each) => /^tally_(buckets|compared)/.test(each))).toEqual([]);

@@ -188,20 +188,6 @@ describe('the status of a bucket', () => {
     expect(statusOf({ record: { ...webhook, lastComparedAtMs: NOW_MS - 2 * DAY_MS } }).state).toBe('ok');
   });
 
-  it('says how long no event has arrived, if that is unusual', () => {
-    const rhythm = { sinceMs: NOW_MS - 30 * DAY_MS, usualIntervalMs: 12 * MINUTE_MS };
-    expect(statusOf({ record: { rhythm, lastEventAtMs: NOW_MS - 180 * MINUTE_MS } })).toEqual({
-      state: 'quiet',
-      severity: 'warning',
-      sentence: 'No event has arrived for 3 hours; usually one does within 12 minutes',
-      sinceMs: NOW_MS - 180 * MINUTE_MS,
-      act: 'doctor',
-      gaps: 0,
-    });
-    expect(statusOf({ record: { rhythm, lastEventAtMs: NOW_MS - 60 * MINUTE_MS } }).state).toBe('ok');
-    expect(statusOf({ record: { lastEventAtMs: NOW_MS - 180 * MINUTE_MS } }).state).toBe('ok');
-  });
-
   it('Fix: differs while S3 refuses what enrichment reads, and until it is filled in', () => {
     const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const lack = 'Documents lack what enrich tags asks for: HEAD: 403';
@@ -231,7 +217,6 @@ describe('the status of a bucket', () => {
       ['unchecked', check('unknown'), {}],
       ['degraded', check('degraded'), {}],
       ['overdue', { lastComparedAtMs: 0 }, {}],
-      ['quiet', { rhythm: { sinceMs: 0, usualIntervalMs: 1 }, lastEventAtMs: NOW_MS - DAY_MS }, {}],
       ['gap_open', {}, { gaps: [gap] }],
       ['differs', { enrich: 'head' }, { unread }],
       ['differs', { refused: { jobId: 'job-1', count: 3, atMs: NOW_MS } }, {}],
