@@ -151,7 +151,7 @@ interface Started {
 
 /** Creates and starts the other parts of the process, once it has the serve lock and the embedded AWS. */
 async function startServing(core: Core, { environment, telemetryAdapter, embedded, stops }: Started): Promise<ServedAt> {
-  const { settings, stopping, telemetry, clock } = core;
+  const { settings, stopping, telemetry } = core;
   const permission = createHandoverPermission(core);
   const handover = createHandover({ ...core, permission });
   const worker = workerName();
