@@ -19,13 +19,6 @@ export type Role = (typeof roles)[number];
 export const keyScopes = ['read', 'operate', 'admin'] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
-/**
- * Why a key lost a scope that it was created with. `role`: its owner's role does not permit the scope any more.
- * `claimed-role-old`: the owner's role comes from a claim that was last seen too long ago.
- */
-export type Withheld = 'role' | 'claimed-role-old';
-export type WithheldScopes = Readonly<Partial<Record<KeyScope, Withheld>>>;
-
 /** A person who has logged in. */
 export interface SessionActor {
   readonly kind: 'session';
@@ -34,8 +27,6 @@ export interface SessionActor {
   /** Set if the issuer has not verified the address: it may be another person's. */
   readonly isUnverified?: true;
   readonly role: Role;
-  /** Set if the issuer's claims gave the role admin at the login, and the login is more than 12 hours old. */
-  readonly isRoleLapsed?: true;
   /** The groups that count now. */
   readonly groups?: readonly string[];
   readonly sessionId: string;
@@ -57,10 +48,6 @@ export interface KeyActor {
   readonly scopes: readonly KeyScope[];
   /** The groups of the owner that count now. */
   readonly groups?: readonly string[];
-  /** Set if the groups and the role that the issuer stated at the owner's last login do not count any more. */
-  readonly claimsLapsed?: true;
-  /** Why the key does not have scopes that it was created with. */
-  readonly withheld?: WithheldScopes;
   /** When the key ends; set from 14 days before. */
   readonly endsSoonAtMs?: number;
 }

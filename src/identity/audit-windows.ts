@@ -14,6 +14,7 @@ import { inTime } from '../base/in-time.ts';
 import { newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import { addressGroupOf } from './address-group.rules.ts';
 import type { KeyRecord } from './api-key.rules.ts';
+import type { KnownUser } from './login-rules.rules.ts';
 import type { UserRecord } from './user.rules.ts';
 import type { WithPorts } from '../store/store.ts';
 
@@ -132,7 +133,7 @@ export type FailedKey = Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userId'
   readonly isUnverified?: true;
 };
 
-interface FailedAttempt {
+export interface FailedAttempt {
   /** Where the request came from; undefined if that is not known. */
   readonly address: string | undefined;
   /** What was wrong. It must not contain the credential. */
@@ -181,6 +182,10 @@ export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDe
       count(name, { event: 'AuthenticationFailed', outcome: 'failed', reason, actor, parameters: {} });
     },
   };
+}
+
+export function failedKeyOf({ record, owner }: { readonly record: KeyRecord; readonly owner: KnownUser | undefined }): FailedKey {
+  return { ...record, ...(owner?.emailVerified === false && { isUnverified: true }) };
 }
 
 /** The actor that stands in the audit for a caller who had the secret of a key. It has no rights. */

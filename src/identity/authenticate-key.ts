@@ -3,7 +3,7 @@ import type { KeyActor } from '../base/actor.ts';
 import { claimsCount, endsSoon, formOf, isSecretOf, keyIdOf, statusAt, type KeyRecord } from './api-key.rules.ts';
 import { effectiveScopes } from './key-scopes.rules.ts';
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
-import type { FailedAttempts, FailedKey } from './audit-windows.ts';
+import { failedKeyOf, type FailedAttempts, type FailedKey } from './audit-windows.ts';
 import { updateRecord, readRecord } from '../store/stored.ts';
 import type { WithPorts } from '../store/store.ts';
 import { LRUCache } from 'lru-cache';
@@ -16,62 +16,37 @@ import { refs } from './refs.ts';
 /** Why a secret is refused. Callers are not told; the audit is. */
 type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-not-allowed' | 'owner-unknown';
 
-type KeyVerdict =
-  | { readonly kind: 'accepted'; readonly actor: KeyActor }
-  | {
-      readonly kind: 'refused';
-      readonly reason: KeyRefusal;
-      /** The key, if the secret is, or was, that of a key. */
-      readonly key?: FailedKey;
-    };
+/**
+ * Returns the actor of a secret; undefined if it is refused. White space around the secret does not matter. `address`: where the
+ * request came from. Rejects with the store's fault, the signal's reason, and `request.rate-limited`.
+ */
+export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
 
-interface KeyAuthDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+interface AuthenticateDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly liveKeys: Pick<LiveKeys, 'read'>;
+  readonly attempts: Pick<FailedAttempts, 'failed'>;
   /** For how many days after its owner's last login a key has what the owner has by claims. Default: as long as it lives. */
   readonly claimsDays?: number;
 }
 
-/** Judges secrets. White space around one does not matter. Rejects with the store's fault or the signal's reason. */
-type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
-
-export function createCheckKey({ state, liveKeys, clock, telemetry, claimsDays = Infinity }: KeyAuthDependencies): CheckKey {
-  const notes = createKeyNotes({ state, clock, telemetry });
-
-  return async function checkKey(text, signal) {
-    const secret = text.trim();
-    const form = formOf(secret);
-    if (form !== 'secret') return { kind: 'refused', reason: form };
-    const live = await liveKeys.read(keyIdOf(secret), signal);
-    if (live === undefined || !isSecretOf(live.record, secret)) return { kind: 'refused', reason: 'unknown' };
-    const verdict = verdictOf(live, claimsDays, clock.nowMs());
-    if (verdict.kind === 'refused') return verdict;
-    notes.used(live.record, verdict.actor);
-    return verdict;
-  };
-}
-
-/**
- * Returns the actor of a secret; undefined if it is refused. `address`: where the request came from. Rejects as
- * {@link CheckKey} does, and with `request.rate-limited`.
- */
-export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
-
-interface AuthenticateDependencies extends KeyAuthDependencies {
-  readonly attempts: Pick<FailedAttempts, 'failed'>;
-}
-
 /** Creates the function. What is refused is counted and audited. */
-export function createAuthenticateKey({ attempts, ...dependencies }: AuthenticateDependencies): AuthenticateKey {
-  const checkKey = createCheckKey(dependencies);
-  const countRequest = createCounter(dependencies.clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
-  return async function authenticateKey(secret, signal, address) {
-    const verdict = await checkKey(secret, signal);
-    if (verdict.kind === 'refused') {
-      attempts.failed({ address, reason: `API key ${verdict.reason}`, key: verdict.key });
-      return undefined;
-    }
-    const waitMs = countRequest(verdict.actor.keyId);
-    if (waitMs === undefined) return verdict.actor;
+export function createAuthenticateKey({ liveKeys, attempts, claimsDays = Infinity, ...ports }: AuthenticateDependencies): AuthenticateKey {
+  const { clock } = ports;
+  const noteUse = createNoteUse(ports);
+  const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
+
+  return async function authenticateKey(text, signal, address) {
+    const secret = text.trim();
+    const refuse = (reason: KeyRefusal, key?: FailedKey): undefined => void attempts.failed({ address, reason: `API key ${reason}`, key });
+    const form = formOf(secret);
+    if (form !== 'secret') return refuse(form);
+    const live = await liveKeys.read(keyIdOf(secret), signal);
+    if (live === undefined || !isSecretOf(live.record, secret)) return refuse('unknown');
+    const actor = judged(live, claimsDays, clock.nowMs());
+    if (typeof actor === 'string') return refuse(actor, failedKeyOf(live));
+    noteUse(live.record, actor);
+    const waitMs = countRequest(actor.keyId);
+    if (waitMs === undefined) return actor;
     throw new RequestError(
       'request.rate-limited',
       `more than ${REQUESTS_PER_S} requests in a second came with this API key: send fewer, or use several keys`,
@@ -80,31 +55,23 @@ export function createAuthenticateKey({ attempts, ...dependencies }: Authenticat
   };
 }
 
-function verdictOf({ record, owner }: LiveKey, claimsDays: number, nowMs: number): KeyVerdict {
-  const { id, name, fingerprint, userId, userEmail } = record;
-  const key = { id, name, fingerprint, userId, userEmail, ...(owner?.emailVerified === false && { isUnverified: true as const }) };
-  const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key });
-  if (record.revokedAtMs !== undefined) return refused('revoked');
-  if (owner === undefined) return refused('owner-unknown');
-  if (owner.disabledAtMs !== undefined) return refused('owner-disabled');
-  if (!owner.isAllowed) return refused('owner-not-allowed');
-  if (statusAt(record.expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
-  const counted = countedOwner(owner, claimsDays, nowMs);
-  const actor = actorOf(record, counted.owner, nowMs);
-  return { kind: 'accepted', actor: counted.hasLapsed ? { ...actor, claimsLapsed: true } : actor };
+function judged({ record, owner }: LiveKey, claimsDays: number, nowMs: number): KeyActor | KeyRefusal {
+  if (record.revokedAtMs !== undefined) return 'revoked';
+  if (owner === undefined) return 'owner-unknown';
+  if (owner.disabledAtMs !== undefined) return 'owner-disabled';
+  if (!owner.isAllowed) return 'owner-not-allowed';
+  if (statusAt(record.expiresAtMs, nowMs) === 'EXPIRED') return 'expired';
+  return actorOf(record, countedOwner(owner, claimsDays, nowMs), nowMs);
 }
 
-/** The owner with what counts of the issuer's statements at the last login. `hasLapsed`: something of them does not any more. */
-function countedOwner(owner: KnownUser, claimsDays: number, nowMs: number): { readonly owner: KnownUser; readonly hasLapsed: boolean } {
-  if (claimsCount(owner.rolesSeenAtMs, claimsDays, nowMs)) return { owner, hasLapsed: false };
-  const isAdminByRule = owner.roleSource === 'rule';
-  const hasLapsed = isAdminByRule || (owner.groups ?? []).length > 0;
-  return { owner: { ...owner, groups: undefined, ...(isAdminByRule && { role: 'user' as const }) }, hasLapsed };
+/** The owner with what counts of the issuer's statements at the last login. */
+function countedOwner(owner: KnownUser, claimsDays: number, nowMs: number): KnownUser {
+  if (claimsCount(owner.rolesSeenAtMs, claimsDays, nowMs)) return owner;
+  return { ...owner, groups: undefined, ...(owner.roleSource === 'rule' && { role: 'user' }) };
 }
 
 function actorOf(record: KeyRecord, owner: KnownUser, nowMs: number): KeyActor {
   const { expiresAtMs } = record;
-  const { scopes, withheld } = effectiveScopes(record.scopes, owner, nowMs);
   return {
     kind: 'api_key',
     userId: record.userId,
@@ -115,8 +82,7 @@ function actorOf(record: KeyRecord, owner: KnownUser, nowMs: number): KeyActor {
     keyId: record.id,
     keyName: record.name,
     keyFingerprint: record.fingerprint,
-    scopes,
-    ...(Object.keys(withheld).length > 0 && { withheld }),
+    scopes: effectiveScopes(record.scopes, owner, nowMs),
     ...(endsSoon(expiresAtMs, nowMs) && { endsSoonAtMs: expiresAtMs }),
   };
 }
@@ -130,13 +96,9 @@ const WRITES_MAX = 100;
 /** Once a day is enough to be read, and does not fill the log. */
 const WARNED_EVERY_MS = 86_400_000;
 
-interface KeyNotes {
-  /** Notes that the key was used now. Never throws. */
-  used(record: KeyRecord, actor: KeyActor): void;
-}
-
-function createKeyNotes({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): KeyNotes {
-  const writing = new Set<string>();
+/** Creates the function that notes that a key was used now. It never throws. */
+function createNoteUse({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>) {
+  let writing = 0;
   /** This process's own writes, because the record that callers have may be some seconds older. */
   const isWrittenAlready = createCounter(clock, { windowMs: USED_EVERY_MS, countMax: 1 });
   const isWarnedAlready = createCounter(clock, { windowMs: WARNED_EVERY_MS, countMax: 1 });
@@ -154,28 +116,22 @@ function createKeyNotes({ state, clock, telemetry }: WithPorts<'state' | 'clock'
     );
   }
 
-  function noteUse(record: KeyRecord, email: string): void {
+  return function noteUse(record: KeyRecord, { email, endsSoonAtMs }: KeyActor): void {
     const { id } = record;
-    if (isRecent(record, clock.nowMs()) || writing.has(id) || writing.size >= WRITES_MAX) return;
-    if (isWrittenAlready(id) !== undefined) return;
-    writing.add(id);
-    write(id, email)
-      .catch((error: unknown) => telemetry.requestFailed('store when an API key was last used', error))
-      .finally(() => writing.delete(id));
-  }
-
-  return {
-    used(record, { email, endsSoonAtMs }) {
-      noteUse(record, email);
-      if (endsSoonAtMs === undefined || isWarnedAlready(record.id) !== undefined) return;
-      telemetry.warn('an API key in use ends soon', {
-        name: record.name,
-        fingerprint: record.fingerprint,
-        owner: email,
-        expiresAt: new Date(endsSoonAtMs).toISOString(),
-        advice: 'Create a new key, switch to it, then revoke this one.',
-      });
-    },
+    if (!isRecent(record, clock.nowMs()) && writing < WRITES_MAX && isWrittenAlready(id) === undefined) {
+      writing += 1;
+      write(id, email)
+        .catch((error: unknown) => telemetry.requestFailed('store when an API key was last used', error))
+        .finally(() => (writing -= 1));
+    }
+    if (endsSoonAtMs === undefined || isWarnedAlready(id) !== undefined) return;
+    telemetry.warn('an API key in use ends soon', {
+      name: record.name,
+      fingerprint: record.fingerprint,
+      owner: email,
+      expiresAt: new Date(endsSoonAtMs).toISOString(),
+      advice: 'Create a new key, switch to it, then revoke this one.',
+    });
   };
 }
 

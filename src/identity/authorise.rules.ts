@@ -1,7 +1,6 @@
 /** The authorisation table: who may call operations of which scope. It checks routes; docs and tests are derived from it. */
 import type { RequestErrorCode } from '../base/request-error.ts';
 import type { Actor, KeyActor, KeyScope, Role, SessionActor } from '../base/actor.ts';
-import { missingScopeText } from './key-scopes.rules.ts';
 
 /**
  * Who may call an operation, in words for the docs. `operate`, `admin` and `monitor` need the role admin; a key needs the
@@ -70,20 +69,16 @@ const localRefusal: Refusal = {
     'this needs the session of an administrator, or the operator: run the command where the registry runs, as its user and without --registry',
 };
 
-function roleRefusal(scope: Exclude<Scope, 'none'>, session: Pick<SessionActor, 'role' | 'isRoleLapsed'>): Refusal | undefined {
-  if (needs[scope].role === 'user' || session.role === 'admin') return undefined;
-  return { code: 'authorization.denied', detail: `this needs the role admin, ${whyNoAdmin(session)}` };
+function roleRefusal(scope: Exclude<Scope, 'none'>, { role }: SessionActor): Refusal | undefined {
+  if (needs[scope].role === 'user' || role === 'admin') return undefined;
+  return { code: 'authorization.denied', detail: `this needs the role admin, ${NO_ADMIN}` };
 }
 
 /** Why a session has not the role admin, after these words. */
-export function whyNoAdmin({ isRoleLapsed }: Pick<SessionActor, 'isRoleLapsed'>): string {
-  return isRoleLapsed === true
-    ? 'which the identity provider gave you at a login more than 12 hours ago: log in again'
-    : 'and you have the role user';
-}
+export const NO_ADMIN =
+  'and you have the role user. If the identity provider makes you an administrator, log in again: it counts for 12 hours';
 
-function keyRefusal(scope: Exclude<Scope, 'none'>, actor: KeyActor): Refusal | undefined {
-  const { role, scopes } = actor;
+function keyRefusal(scope: Exclude<Scope, 'none'>, { role, scopes }: KeyActor): Refusal | undefined {
   const { keyScope } = needs[scope];
   if (keyScope === undefined)
     return { code: 'session.required', detail: 'this needs a login (`tally login https://HOST`): API keys may not do it' };
@@ -91,5 +86,8 @@ function keyRefusal(scope: Exclude<Scope, 'none'>, actor: KeyActor): Refusal | u
     return { code: 'authorization.denied', detail: 'this needs the role admin, and the owner of this API key has the role user' };
   }
   if (keyScope === 'any' || scopes.includes(keyScope)) return undefined;
-  return { code: 'authorization.denied', detail: missingScopeText(actor, keyScope) };
+  return {
+    code: 'authorization.denied',
+    detail: `the API key lacks the scope ${keyScope}: create a key with scopes=["${keyScope}"]. One that was created with it has it for 7 days after its owner's login, if the identity provider makes the owner an administrator`,
+  };
 }

@@ -18,14 +18,14 @@ import {
   type UserKeys,
   withoutKeys,
 } from './api-key.rules.ts';
-import { whyNoAdmin } from './authorise.rules.ts';
+import { NO_ADMIN } from './authorise.rules.ts';
 import { scopesAsStored, scopesByDefault, scopesOfRole } from './key-scopes.rules.ts';
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
 import { printable } from '../base/printable.ts';
 import { RequestError } from '../base/request-error.ts';
 import { readPage, type Page, pagesOf, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import type { Audited } from './audited.ts';
-import { holderOf } from './audit-windows.ts';
+import { failedKeyOf, holderOf } from './audit-windows.ts';
 import { newKeySecret } from './random-texts.ts';
 import { readUser } from './users.ts';
 import type { WithPorts } from '../store/store.ts';
@@ -183,22 +183,20 @@ function requireSession(actor: Actor): SessionActor {
   }
 }
 
-function scopesFor(session: SessionActor, requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
-  const { role } = session;
+function scopesFor({ role }: SessionActor, requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
   const scopes = scopesAsStored(requested ?? scopesByDefault(role));
   const refused = scopes.filter((scope) => !scopesOfRole(role).includes(scope));
   if (refused.length === 0) return scopes;
   throw new RequestError(
     'authorization.denied',
-    `an API key with the scope ${refused.join(', ')} needs the role admin, ${whyNoAdmin(session)}. An API key never has more rights than its owner`,
+    `an API key with the scope ${refused.join(', ')} needs the role admin, ${NO_ADMIN}. An API key never has more rights than its owner`,
   );
 }
 
 /** Having the secret is what permits the revocation, so the audit names its key, unless a user has logged in. */
 function revokerOf(record: KeyRecord, owner: KnownUser | undefined, actor: Actor): Actor {
   if (actor.kind === 'session') return actor;
-  const key = { ...record, ...(owner?.emailVerified === false && { isUnverified: true as const }) };
-  return { ...holderOf(key), ...(actor.address !== undefined && { address: actor.address }) };
+  return { ...holderOf(failedKeyOf({ record, owner })), ...(actor.address !== undefined && { address: actor.address }) };
 }
 
 function matchesOwn(key: ApiKey, { name, fingerprint, status }: KeysRequest): boolean {

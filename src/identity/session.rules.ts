@@ -83,15 +83,11 @@ export function isOfSameTime(session: Pick<SessionRecord, 'disabledCount'>, user
   return (session.disabledCount ?? 0) === (user.disabledCount ?? 0);
 }
 
-/**
- * The role of the session now. `isLapsed`: the role admin comes from what the issuer stated, and the login is 12 hours old, so
- * that the session is that of a user until the next login.
- */
+/** The role of the session now. What the issuer stated makes an administrator for 12 hours, and the session then is that of a user until the next login. */
 export function roleOfSession(
   { createdAtMs }: Pick<SessionRecord, 'createdAtMs'>,
   { role, roleSource }: Pick<UserRecord, 'role' | 'roleSource'>,
   nowMs: number,
-): { readonly role: Role; readonly isLapsed: boolean } {
-  const isLapsed = roleSource === 'rule' && nowMs >= createdAtMs + CLAIMED_ROLE_MS;
-  return { role: isLapsed ? 'user' : role, isLapsed };
+): Role {
+  return roleSource === 'rule' && nowMs >= createdAtMs + CLAIMED_ROLE_MS ? 'user' : role;
 }

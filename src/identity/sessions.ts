@@ -49,11 +49,11 @@ export function createSessions({ state, clock, rules, days }: SessionDependencie
 
   function actorOf(record: SessionRecord, user: KnownUser | undefined): SessionActor | SessionRefusal {
     if (user?.isAllowed !== true || !isOfSameTime(record, user)) return 'of a user who may not log in';
-    const { role, isLapsed } = roleOfSession(record, user, clock.nowMs());
+    const role = roleOfSession(record, user, clock.nowMs());
     // a cookie that was seen by others before does not gain the rights that its user receives now
     if (record.kind === 'browser' && role !== record.role) return 'of a user with another role';
     const { userId, email, emailVerified, groups } = user;
-    const marks = { ...(!emailVerified && { isUnverified: true as const }), ...(isLapsed && { isRoleLapsed: true as const }) };
+    const marks = !emailVerified && { isUnverified: true as const };
     return { kind: 'session', userId, email, ...marks, role, ...(groups && { groups }), sessionId: record.id };
   }
 

@@ -5,10 +5,10 @@ import { timeOf } from '../../registry/contract/fields.ts';
 import type { OwnAccess } from '../../registry/contract/login.ts';
 import { granteesMatching, parseScope, formatScope, type Grant, type Reader } from './grant.rules.ts';
 import type { Policy } from './policy.rules.ts';
-import { PARTS_MAX, type BucketPart, type Readable } from '../../store/readable.rules.ts';
+import type { BucketPart, Readable } from '../../store/readable.rules.ts';
 import { compareKeys } from '../../base/key-order.ts';
 import { decodeCursor } from '../../base/cursor.ts';
-import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../../base/actor.ts';
+import { nameOfActor, type Actor } from '../../base/actor.ts';
 import { knownUserOf, type KnownUser, type LoginRules } from '../login-rules.rules.ts';
 import { userRecordSchema } from '../user.rules.ts';
 import { RequestError } from '../../base/request-error.ts';
@@ -111,44 +111,15 @@ export function createAccessOperations({ grants, state, rules, clock, audited, e
   }
 }
 
-interface OwnAccessDependencies extends WithPorts<'state'> {
-  readonly grants: StoredGrants;
-  readonly rules: LoginRules;
-  readonly readableBy: ReadableBy;
-}
-
 /** What the caller may read. Throws the store's fault. */
-export async function ownAccess(parts: OwnAccessDependencies, actor: Actor, signal: AbortSignal): Promise<OwnAccess> {
-  const reads = textsOf(await parts.readableBy(actor, signal));
-  const advice = reads.length > 0 ? undefined : await adviceOf(parts, actor, signal);
-  return { reads, ...(advice !== undefined && { advice }) };
+export async function ownAccess(readableBy: ReadableBy, actor: Actor, signal: AbortSignal): Promise<OwnAccess> {
+  const reads = textsOf(await readableBy(actor, signal));
+  return reads.length > 0 || actor.kind === 'local' ? { reads } : { reads, advice: adviceTo(actor.userId) };
 }
 
 /** Why someone reads nothing, and whom to ask. */
-async function adviceOf(parts: OwnAccessDependencies, actor: Actor, signal: AbortSignal): Promise<string | undefined> {
-  if (actor.kind === 'local') return undefined;
-  const lapsed = lapsedText(actor);
-  if (lapsed !== undefined) return lapsed;
-  const [policy, user] = await Promise.all([parts.grants.current(signal), readUser(parts, actor.userId, signal)]);
-  if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
-    return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
-  }
-  if (user?.groupsLeftOut === true) {
-    return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
-  }
-  return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
-}
-
-/** What a login gave that does not count any more. */
-function lapsedText(actor: SessionActor | KeyActor): string | undefined {
-  if (actor.kind === 'session') {
-    return actor.isRoleLapsed === true
-      ? 'Nothing is granted to you but the role admin, which the identity provider gave you at a login more than 12 hours ago: log in again.'
-      : undefined;
-  }
-  return actor.claimsLapsed === true
-    ? 'Nothing is granted to the address of the owner of this API key, and the groups and the role of the last login do not count any more, because it was too long ago: the owner must log in again.'
-    : undefined;
+function adviceTo(userId: string): string {
+  return `Nothing is granted to you, or not any more: groups and roles from the identity provider end some time after a login. Log in again, and if that doesn't help, ask an administrator of this registry for a grant; \`tally admin access --user ${userId}\` says what you read, and why.`;
 }
 
 function textsOf(readable: Readable): readonly string[] {

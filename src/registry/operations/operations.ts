@@ -85,7 +85,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
   const readableBy = createReadableBy({ ...subjects, grants });
   const statuses = createBucketStatuses(subjects);
   const listGaps = createListGaps(subjects);
-  const identity = { ...subjects, ...subjects.keys, audited, grants, readableBy };
+  const identity = { ...subjects, ...subjects.keys, audited, grants };
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, 'everything', signal));
@@ -160,7 +160,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     ...createKeyOperations(identity),
     listAudit: ({ query }, { signal }) => listAudit(subjects.audit, query, signal),
     ...createAccessOperations(identity),
-    ownAccess: (actor, signal) => ownAccess(identity, actor, signal),
+    ownAccess: (actor, signal) => ownAccess(readableBy, actor, signal),
     ...peopleOperations(createPeople(identity), audited),
   };
 }

@@ -4,11 +4,11 @@ import { checkingRequests } from '../requests.ts';
 import type { Actor } from '../../../src/base/actor.ts';
 import type { LoginRules } from '../../../src/identity/login-rules.rules.ts';
 import type { UserRecord } from '../../../src/identity/user.rules.ts';
-import { createCheckKey, createAuthenticateKey, createLiveKeys } from '../../../src/identity/authenticate-key.ts';
+import { createAuthenticateKey, createLiveKeys } from '../../../src/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { operationsOn } from '../worlds/operations.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';
-import { createFailedAttempts } from '../../../src/identity/audit-windows.ts';
+import { createFailedAttempts, type FailedAttempt } from '../../../src/identity/audit-windows.ts';
 import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { updateRecord } from '../../../src/store/stored.ts';
@@ -77,7 +77,6 @@ export function createKeyProcess({ store, clock, claimsDays, rules = annRules }:
   const operations: Operations = checkingRequests(checked);
   const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });
   const authenticateKey = createAuthenticateKey({ ...keyParts, attempts });
-  const checkKey = createCheckKey(keyParts);
   const signal = new AbortController().signal;
   const context = (actor: Actor): Context => ({ actor, signal });
   return {
@@ -91,7 +90,13 @@ export function createKeyProcess({ store, clock, claimsDays, rules = annRules }:
     liveKeys,
     authenticateKey,
     authenticate: (secret: string, address?: string) => authenticateKey(secret, signal, address),
-    check: (secret: string) => checkKey(secret, signal),
+    /** The actor of a secret, or what the audit learns about it. */
+    async check(secret: string) {
+      const refusals: { readonly reason: string; readonly key: unknown }[] = [];
+      const failed = ({ reason, key }: FailedAttempt) => void refusals.push({ reason: reason.replace('API key ', ''), key });
+      const actor = await createAuthenticateKey({ ...keyParts, attempts: { failed } })(secret, signal);
+      return actor === undefined ? { kind: 'refused' as const, ...refusals[0] } : { kind: 'accepted' as const, actor };
+    },
     reads: () => reads,
     async create(actor: Actor, body: Parameters<Operations['createApiKey']>[0]['body'] = { name: 'ci' }) {
       return operations.createApiKey({ body }, context(actor));
