@@ -255,7 +255,7 @@ async function prepareStore({ setup, stopping, telemetry, clock }: Core, failed:
       stopping.signal.throwIfAborted();
       const fault = faultOf(error);
       failed(fault);
-      if (fault.code === 'index.older' || fault.code === 'index.newer' || fault.code === 'index.damaged')
+      if (fault.code === 'index.other-version' || fault.code === 'index.damaged')
         throw new StartError(`${fault.reason}. ${faults[fault.code].advice}`);
       telemetry.requestFailed('prepare the store', error);
       await clock.sleep(INDEX_WATCH_MS, stopping.signal);

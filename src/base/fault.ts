@@ -40,10 +40,12 @@ export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue'
 export type JobAnswer = 'stop' | 'wait' | 'skip' | 'retry' | 'fail';
 
 interface FaultEntry {
-  readonly circuit: FaultCircuit;
+  /** Default: `object`. */
+  readonly circuit?: FaultCircuit;
   /** Set if a single fault opens the circuit, because it cannot be about one request only. Other faults must repeat first. */
   readonly opensAtOnce?: true;
-  readonly jobs: JobAnswer;
+  /** Default: `retry`. */
+  readonly jobs?: JobAnswer;
   /** What to do about it. Every report shows it, to operators of a daemon and to users of a command. */
   readonly advice: string;
 }
@@ -110,25 +112,16 @@ export const faults = {
     advice:
       'Check TALLY_INDEX_URL. If the index file is damaged, restore it from a backup, or move it away and build a new index with a re-index.',
   },
-  /** An older version of Tally has prepared the store, in a form that this one does not read. */
-  'index.older': {
+  /** Another version of Tally has prepared the store, in a form that this one does not read. */
+  'index.other-version': {
     circuit: 'cluster',
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Start a new index: choose a new TALLY_INDEX_PREFIX for OpenSearch, or a new TALLY_INDEX_URL for SQLite, connect the buckets with `tally bucket add NAME`, and delete the old index.',
-  },
-  /** A newer version of Tally has prepared the store. */
-  'index.newer': {
-    circuit: 'cluster',
-    opensAtOnce: true,
-    jobs: 'stop',
-    advice: 'Run the newest Tally version that has used this index store, or a later one.',
+      'Run the newest Tally version that has used this index store, or a later one. If that is this one, start a new index: choose a new TALLY_INDEX_PREFIX for OpenSearch, or a new TALLY_INDEX_URL for SQLite, connect the buckets with `tally bucket add NAME`, and delete the old index.',
   },
   /** Other workers changed the same stored record ten times in a row. The store answers, so nothing else waits. */
   'record.contended': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: 'Wait: this usually passes. If it lasts, report a bug: many workers keep storing the same record at the same time.',
   },
   /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
@@ -235,15 +228,11 @@ export const faults = {
   },
   /** S3 refused one object for any other reason, or its answer has no Date header, so it does not show at what time it was true. */
   'object.failed': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: 'Read the reason, which names the request. Tally retries the message until its last receive, then dead-letters it.',
   },
 
   /** GetBucketLifecycleConfiguration is not permitted, so Tally does not know what the rules will expire. */
   'lifecycle.denied': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       'Allow this process s3:GetLifecycleConfiguration on the bucket. Until then, Tally follows only the expirations that S3 reports with each object.',
   },
@@ -251,15 +240,11 @@ export const faults = {
   // ── listings ──
   /** The listing has keys out of UTF-8 order, repeated keys, or keys outside the request, so nothing may be concluded from it. */
   'listing.disorder': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       "The S3 endpoint lists keys out of order, so its listing can't be compared. Nothing was deleted. Use an endpoint that lists in UTF-8 order.",
   },
   /** A page could not be read completely. */
   'listing.incomplete': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       'The listing ended early or could not be read. Nothing was deleted, and Tally retries this part. If it lasts, check the S3 endpoint and any proxy in front of it.',
   },
@@ -288,8 +273,6 @@ export const faults = {
   },
   /** A message can never succeed, and no dead-letter queue is known. Tally has opened its gaps and leaves it in its queue. */
   'queue.no-dead-letter': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 100, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
@@ -297,29 +280,21 @@ export const faults = {
   // ── the registry, as the command line's --registry reaches it ──
   /** No connection, or no answer in time. */
   'registry.unreachable': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: 'Check that `tally serve` runs with the role http at this address (TALLY_REGISTRY_URL or --registry).',
   },
   /** Another program answers there, or a Tally version whose responses this one does not know. */
   'registry.unknown-answer': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: 'Check that this version of Tally runs at this address (TALLY_REGISTRY_URL or --registry).',
   },
 
   // ── the issuer of logins ──
   /** No connection to the issuer, no response in time, or a response that is not an issuer's. */
   'issuer.unreachable': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       'Check that TALLY_OIDC_ISSUER is exactly the issuer in its discovery document, and that the registry can reach it (HTTPS_PROXY applies). Existing sessions and API keys keep working.',
   },
   /** The issuer refused the registry's request: its client id, secret or redirect URI. */
   'issuer.refused': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       'Check TALLY_OIDC_CLIENT_ID and TALLY_OIDC_CLIENT_SECRET, and that the redirect URI at the issuer is TALLY_PUBLIC_URL plus /login/callback.',
   },
@@ -327,8 +302,6 @@ export const faults = {
   // ── the audit ──
   /** Tally could not store the audit record of an action, so it did not begin the action. */
   'audit.unavailable': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       'Nothing was done. Read the reason: the index store at TALLY_INDEX_URL keeps the audit, so it must be up and accept writes. Then send the request again.',
   },
@@ -336,14 +309,10 @@ export const faults = {
   // ── connections ──
   /** AWS did not answer a request that reads or creates a part of a connection, or its answer cannot be used. */
   'connect.unavailable': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: 'Read the reason and repeat the command: it continues where it stopped.',
   },
   /** AWS does not accept the credentials for such a request at all, so their permissions do not matter. */
   'connect.credentials': {
-    circuit: 'object',
-    jobs: 'retry',
     advice:
       'The AWS credentials of this process are missing, expired or not accepted. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
   },
@@ -357,8 +326,6 @@ export const faults = {
   },
   /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
   'message.too-large': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: "Raise the dead-letter queue's MaximumMessageSize to the bucket queue's. Until then, the message stays in the bucket queue.",
   },
   /** The body is JSON, but in none of the formats of bucket events, or in more envelopes than topics and bridges could have added. */
@@ -376,8 +343,6 @@ export const faults = {
   },
   /** SNS asked for the confirmation of a subscription, and refused it. */
   'message.confirmation-failed': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, recreate the subscription.',
   },
   /** The message was received again and again but never settled: its worker died each time, or another program receives from the queue. */
@@ -405,8 +370,6 @@ export const faults = {
   // ── the process itself ──
   /** A bug in Tally. */
   'internal.unexpected': {
-    circuit: 'object',
-    jobs: 'retry',
     advice: 'Report a bug, with the log lines around it. Tally keeps the message.',
   },
 } as const satisfies Record<string, FaultEntry>;
@@ -445,7 +408,8 @@ export function adviceAbout(code: FaultCode, bucket = 'NAME'): string {
 
 /** Returns the circuit that a fault concerns, from the catalogue. */
 export function circuitOf(code: FaultCode): FaultCircuit {
-  return faults[code].circuit;
+  const { circuit = 'object' }: FaultEntry = faults[code];
+  return circuit;
 }
 
 /** Whether a single fault of this code opens its circuit. */
@@ -455,7 +419,8 @@ export function opensAtOnce(code: FaultCode): boolean {
 
 /** Returns what a re-index job does about a fault, from the catalogue. */
 export function jobAnswerOf(code: FaultCode): JobAnswer {
-  return faults[code].jobs;
+  const { jobs = 'retry' }: FaultEntry = faults[code];
+  return jobs;
 }
 
 /** Turns an error into a fault. Anything but a {@link FaultError} is `internal.unexpected`. Passwords in URLs are masked. */

@@ -37,7 +37,10 @@ export function createAuthenticateKey({ liveKeys, attempts, claimsDays = Infinit
 
   return async function authenticateKey(text, signal, address) {
     const secret = text.trim();
-    const refuse = (reason: KeyRefusal, key?: FailedKey): undefined => void attempts.failed({ address, reason: `API key ${reason}`, key });
+    const refuse = (reason: KeyRefusal, key?: FailedKey): undefined => {
+      attempts.failed({ address, reason: `API key ${reason}`, key });
+      return undefined;
+    };
     const form = formOf(secret);
     if (form !== 'secret') return refuse(form);
     const live = await liveKeys.read(keyIdOf(secret), signal);

@@ -10,7 +10,7 @@ import {
   ClientSecretBasic,
   ClientSecretPost,
   clockTolerance,
-  Configuration,
+  type Configuration,
   customFetch,
   discovery,
   enableNonRepudiationChecks,
@@ -36,7 +36,6 @@ const TIMEOUT_S = 10;
 const CLOCK_TOLERANCE_S = 60;
 /** How long the address to which browsers are sent is remembered, so that no one can make the registry flood the issuer. */
 const DISCOVERY_MS = 5 * 60_000;
-const FROM_THE_FUTURE = 'the token of the issuer is not valid: its claim iat is more than a minute ahead of the clock of the registry';
 /** Enough of an error's text to recognise the problem. */
 const TEXT_LENGTH_MAX = 300;
 
@@ -46,7 +45,7 @@ interface IssuerParts {
   readonly clientSecret?: string | undefined;
   readonly scopes: string;
   readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
 /** Creates the issuer. Nothing is requested before the first login. */
@@ -58,33 +57,19 @@ export function createIssuer({ issuer, clientId, clientSecret, scopes, proxyEnv,
   async function discover(signal: AbortSignal): Promise<Configuration> {
     const insecure = issuer.startsWith('http:') ? [allowInsecureRequests] : [];
     try {
-      const configuration = await discovery(new URL(issuer), clientId, { [clockTolerance]: CLOCK_TOLERANCE_S }, undefined, {
+      return await discovery(new URL(issuer), clientId, { [clockTolerance]: CLOCK_TOLERANCE_S }, clientAuthOf(clientSecret), {
         timeout: TIMEOUT_S,
         execute: [...insecure, enableNonRepudiationChecks],
         [customFetch]: (url, options) => fetchIssuer(url, options, signal),
       });
-      return configuration;
     } catch (error) {
       signal.throwIfAborted();
       throw unreachable(error);
     }
   }
 
-  /** The configuration with the way in which this issuer takes the secret: in a header (the default), or in the form. */
-  async function configure(signal: AbortSignal): Promise<Configuration> {
-    const first = await discover(signal);
-    const methods = first.serverMetadata().token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-    const auth = clientAuthOf(clientSecret, methods);
-    const configuration = new Configuration(first.serverMetadata(), clientId, { [clockTolerance]: CLOCK_TOLERANCE_S }, auth);
-    if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
-    enableNonRepudiationChecks(configuration);
-    configuration.timeout = TIMEOUT_S;
-    configuration[customFetch] = (url, options) => fetchIssuer(url, options, signal);
-    return configuration;
-  }
-
   async function redeem(request: IssuerRequest, callbackUrl: URL, signal: AbortSignal): Promise<Statement> {
-    const configuration = await configure(signal);
+    const configuration = await discover(signal);
     try {
       const tokens = await authorizationCodeGrant(configuration, callbackUrl, {
         pkceCodeVerifier: request.verifier,
@@ -94,8 +79,6 @@ export function createIssuer({ issuer, clientId, clientSecret, scopes, proxyEnv,
       });
       const stated = tokens.claims();
       if (stated === undefined || stated.sub === '') throw new RequestError('login.refused', 'the issuer sent no subject');
-      // openid-client compares the other times only; a token from the future would be one that outlives its login
-      if (stated.iat > clock.nowMs() / 1_000 + CLOCK_TOLERANCE_S) throw new RequestError('login.refused', FROM_THE_FUTURE);
       const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
       const further = hasUserInfo ? await fetchUserInfo(configuration, tokens.access_token, stated.sub) : {};
       return { issuer: stated.iss, claims: claimsOf(stated, further) };
@@ -117,11 +100,14 @@ export function createIssuer({ issuer, clientId, clientSecret, scopes, proxyEnv,
   };
 }
 
-function clientAuthOf(secret: string | undefined, methods: readonly string[]): ClientAuth {
+/** How this issuer takes the secret: in a header (the default), or in the form. */
+function clientAuthOf(secret: string | undefined): ClientAuth {
   if (secret === undefined) return None();
-  return !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
-    ? ClientSecretPost(secret)
-    : ClientSecretBasic(secret);
+  return (server, ...request) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const isForm = !methods.includes('client_secret_basic') && methods.includes('client_secret_post');
+    return (isForm ? ClientSecretPost(secret) : ClientSecretBasic(secret))(server, ...request);
+  };
 }
 
 /** The claims of the token and those that the issuer states besides. An address and whether it is verified come from the same place. */
@@ -145,10 +131,8 @@ function unreachable(error: unknown): Error {
 function refusedOr(error: unknown): Error {
   if (error instanceof RequestError) return error;
   if (error instanceof AuthorizationResponseError) {
-    // the browser brought it: anyone can write such an answer, so none of its words is repeated but those of the standards
-    return refused(
-      `the issuer refused the login: ${ANSWERS.has(error.error) ? error.error : 'an error that OpenID Connect does not define'}`,
-    );
+    // the browser brought it: anyone can write such an answer, so no other text of it is repeated
+    return refused(`the issuer refused the login: ${ANSWER.test(error.error) ? error.error : 'an unknown error'}`);
   }
   if (error instanceof ResponseBodyError) {
     if (error.error === 'invalid_grant') return refused(`the issuer does not accept its code any more: ${describe(error)}`);
@@ -159,35 +143,11 @@ function refusedOr(error: unknown): Error {
     const text = printable([`status ${error.status}`, ...reasons].join(', '), TEXT_LENGTH_MAX);
     return new FaultError('issuer.refused', `the issuer refused the registry: ${text}`, { cause: error });
   }
-  const clocks = isAboutTime(error) ? '. Compare the clock of the registry with that of the issuer' : '';
-  return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}${clocks}`);
+  return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}`);
 }
 
-/** Whether a time that a token states does not fit the clock of this machine. */
-function isAboutTime(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return ('code' in error && error.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') || isAboutTime(error.cause);
-}
-
-/** The errors of RFC 6749, 4.1.2.1, and of OpenID Connect Core, 3.1.2.6. */
-const ANSWERS: ReadonlySet<string> = new Set([
-  'access_denied',
-  'account_selection_required',
-  'consent_required',
-  'interaction_required',
-  'invalid_request',
-  'invalid_request_object',
-  'invalid_request_uri',
-  'invalid_scope',
-  'login_required',
-  'registration_not_supported',
-  'request_not_supported',
-  'request_uri_not_supported',
-  'server_error',
-  'temporarily_unavailable',
-  'unauthorized_client',
-  'unsupported_response_type',
-]);
+/** As all errors are that RFC 6749 and OpenID Connect define. */
+const ANSWER = /^[a-z_]{1,40}$/;
 
 function refused(text: string): RequestError {
   return new RequestError('login.refused', text);

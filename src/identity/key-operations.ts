@@ -107,8 +107,7 @@ export function createKeyOperations(parts: KeyOperationsDependencies): KeyOperat
     async listApiKeys({ query }, { actor, signal }) {
       const { userId } = requireUser(actor);
       const own = await records.ofUser(userId, signal);
-      const shown = own.map((record) => keyView(record, clock.nowMs())).filter((key) => matchesOwn(key, query));
-      return pageOf(shown, query);
+      return { items: own.map((record) => keyView(record, clock.nowMs())).filter((key) => matchesOwn(key, query)) };
     },
     async getApiKey({ params }, { actor, signal }) {
       return keyView(await ownedBy(records, actor, params.id, signal), clock.nowMs());
@@ -205,18 +204,6 @@ function matchesOwn(key: ApiKey, { name, fingerprint, status }: KeysRequest): bo
     (fingerprint === undefined || key.fingerprint === fingerprint) &&
     (status === undefined || key.status === status)
   );
-}
-
-/** A page of a list that is in memory as a whole. The cursor names the last key by its creation and id, so it stays valid when that key is revoked. */
-function pageOf(keys: readonly ApiKey[], { limit, cursor }: KeysRequest): Promise<Page<ApiKey>> {
-  const placeOf = ({ created_at, id }: ApiKey): string => `${created_at} ${id}`;
-  const sorted = keys.toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
-  return readPage({
-    limit,
-    after: decodeCursor(cursor, 2),
-    fetch: async (count, after) => sorted.filter((key) => after === undefined || placeOf(key) < after.join(' ')).slice(0, count),
-    positionOf: ({ created_at, id }) => [created_at, id],
-  });
 }
 
 interface ListAllKeysDependencies extends WithPorts<'state' | 'clock'> {

@@ -59,22 +59,12 @@ export function createPeople(parts: SignInParts): People {
     return meant.toSorted((a, b) => b.lastLoginAtMs - a.lastLoginAtMs)[0];
   }
 
-  /**
-   * Takes what makes an administrator from a user. Administrators who do so to each other at the same moment: each of them sees
-   * afterwards what the other has done, and gives it back.
-   */
+  /** Takes what makes an administrator from a user. */
   async function take(userId: string, change: (user: UserRecord) => UserRecord): Promise<User> {
     const admins = await enabledAdmins();
     const [last] = admins.length === 1 ? admins : [];
     if (last?.userId === userId) throw lastAdministrator(last);
-    let before: UserRecord | undefined;
-    const after = await store(userId, (user) => change((before = user)));
-    if (before !== undefined && admins.some((admin) => admin.userId === userId) && (await enabledAdmins()).length === 0) {
-      const { role, roleSource, appointedBy } = before;
-      await store(userId, (user) => ({ ...omit(user, 'disabledAtMs'), role, roleSource, appointedBy }));
-      throw lastAdministrator(after);
-    }
-    return shown(after);
+    return shown(await store(userId, change));
   }
 
   const disabled = (user: UserRecord): UserRecord =>

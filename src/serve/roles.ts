@@ -32,7 +32,7 @@ import { createAskToRepair, createCloseGaps, type StartJob } from '../repair/clo
 import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
 import { lookForOverdue } from '../repair/overdue.ts';
 import { createSweepDeletes, createVisitUnsettled, purgeAudit, visitFull, visitTombstones } from '../repair/sweeps.ts';
-import { createPurgeApiKeys, createPurgeLogins } from '../identity/purges.ts';
+import { purgeApiKeys, purgeLogins } from '../identity/purges.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sweep.ts';
 import { createBulkWriter } from '../observing/bulk-writer.ts';
 import { createObserving } from '../observing/observer.ts';
@@ -150,8 +150,8 @@ function startCalendar(core: Calendar, signal: AbortSignal): void {
   sweep(SWEEP_UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observe }));
   sweep(PURGE_TOMBSTONES, 'tombstones', (bucket, runSignal) => visitTombstones(core, bucket, runSignal));
   schedules.every(PURGE_AUDIT, (runSignal) => purgeAudit(core, settings.TALLY_AUDIT_RETENTION_DAYS, runSignal), signal);
-  schedules.every(PURGE_API_KEYS, createPurgeApiKeys(core), signal);
-  schedules.every(PURGE_LOGINS, createPurgeLogins(core), signal);
+  schedules.every(PURGE_API_KEYS, (runSignal) => purgeApiKeys(core, runSignal), signal);
+  schedules.every(PURGE_LOGINS, (runSignal) => purgeLogins(core, runSignal), signal);
   schedules.every(WATCH_INDICES, createWatchIndices(core), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
   sweep(FOLLOW_LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observe }));

@@ -91,9 +91,9 @@ const cellsOf = (text: string): readonly string[] => text.split('\n').map((line)
 describe('exactly', () => {
   it.each<[line: string, answer: unknown, request: readonly [string, object], out: readonly string[], err?: readonly string[]]>([
     [
-      'keys list --name ci --fingerprint qk_abcd…wxyz --status ACTIVE --limit 2',
+      'keys list --name ci --fingerprint qk_abcd…wxyz --status ACTIVE',
       { items: [apiKey, { ...apiKey, name: 'x\u001b[2J', last_used_at: AT }], next: 'page-2' },
-      ['listApiKeys', { query: { name: 'ci', fingerprint: 'qk_abcd…wxyz', status: 'ACTIVE', limit: 2 } }],
+      ['listApiKeys', { query: { name: 'ci', fingerprint: 'qk_abcd…wxyz', status: 'ACTIVE' } }],
       [
         'ID | NAME | FINGERPRINT | STATUS | CREATED | EXPIRES | LAST USED | SCOPES',
         `k0123456789abcdefghijAB | nightly export | qk_abcd…wxyz | ACTIVE | ${AT} | 2026-04-02T03:04:05.000Z | never | read`,

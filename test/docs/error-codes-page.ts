@@ -1,5 +1,5 @@
 /** docs/reference/error-codes.md, written from the catalogues of faults and of refused requests, and from the exit codes. */
-import { type JobAnswer, type FaultCircuit, faults, type FaultCode } from '../../src/base/fault.ts';
+import { circuitOf, faults, jobAnswerOf, type FaultCircuit, type FaultCode, type JobAnswer } from '../../src/base/fault.ts';
 import { requestErrors } from '../../src/base/request-error.ts';
 import { statusOf } from '../../src/registry/contract/problem.ts';
 import { docsPage, pagesIn } from '../../src/base/doc-pages.ts';
@@ -46,11 +46,11 @@ export function errorCodesPage(): string {
   };
   const faultParts = Object.keys(faults).map((name) => {
     const code = name as FaultCode;
-    const { circuit, jobs: answer, advice } = faults[code];
-    const jobs = NOT_IN_JOBS.test(code) ? '' : ` ${ofJobs[answer]}`;
+    const { advice } = faults[code];
+    const jobs = NOT_IN_JOBS.test(code) ? '' : ` ${ofJobs[jobAnswerOf(code)]}`;
     return part(
       code,
-      `${causeOf(code)} ${OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuit]}${jobs}`,
+      `${causeOf(code)} ${OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuitOf(code)]}${jobs}`,
       `*What to do.* ${withLinks(advice)}`,
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPurgeApiKeys } from '../../src/identity/purges.ts';
+import { purgeApiKeys } from '../../src/identity/purges.ts';
 import { readRecord } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createKeyWorld, DAY_MS } from '../support/identity/keys.ts';
@@ -10,7 +10,7 @@ const signal = new AbortController().signal;
 /** The purge runs with its own clock, which does not wait; it stands where the other clock stands. */
 function purgeAt(nowMs: number, store: Awaited<ReturnType<typeof createKeyWorld>>['store'], telemetry = createFakeTelemetry()) {
   const clock = { ...createFakeClock({ autoAdvance: true }), nowMs: () => nowMs };
-  return createPurgeApiKeys({ state: store.state, clock, telemetry })(signal);
+  return purgeApiKeys({ state: store.state, clock, telemetry }, signal);
 }
 
 describe('the purge of API keys', () => {

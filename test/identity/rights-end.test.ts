@@ -228,19 +228,6 @@ describe('administrators by a grant', () => {
     createPeople({ state, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } });
   const identity = (subject: string, email = `${subject}@example.com`) => ({ issuer: ISSUER, subject, email, emailVerified: true });
 
-  it('who disable each other at the same moment do not leave the registry without one', async () => {
-    const world = createIdentityWorld();
-    for (const sub of ['ann', 'bob', 'eve']) {
-      await granting(world).change(`sub:${sub}`, { role: 'admin' }, 'root');
-      await world.users.signedIn(identity(sub), {});
-    }
-    const ids = ['ann', 'bob', 'eve'].map((sub) => userIdOf(ISSUER, sub));
-    const results = await Promise.allSettled(ids.map((id) => granting(world).change(id, { disabled: true }, 'root')));
-    expect(results).toContainEqual({ status: 'rejected', reason: expect.objectContaining({ code: 'user.last-administrator' }) });
-    const enabled = await Promise.all(ids.map(async (id) => (await world.users.get(id))?.disabledAtMs === undefined));
-    expect(enabled).toContain(true);
-  });
-
   it('are as many as grants: two people with one address who log in at the same moment do not share one', async () => {
     const world = createIdentityWorld();
     await granting(world).change('ann@example.com', { role: 'admin' }, 'root');

@@ -1,5 +1,4 @@
 /** The policy: all grants together, as stored, and the questions that they answer. */
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';
 import { grantSchema, granteesMatching, parseScope, unionOf, type Grant, type Reader } from './grant.rules.ts';
@@ -7,11 +6,6 @@ import { intersects, type BucketPart, type Readable } from '../../store/readable
 
 /** More grants than a person can oversee; their record has at most some megabytes, which a process reads after each change. */
 export const GRANTS_MAX = 10_000;
-/** A record of this size is read and written by both stores in a fraction of a second. */
-export const POLICY_BYTES_MAX = 4 * 1024 * 1024;
-
-/** The people who ask again and again; to merge 10,000 grants takes 20 ms. */
-const UNIONS_MAX = 1_000;
 
 /** The grants as stored: all in one record, so that its version shows whether any of them has changed. */
 export const policySchema = z.object({ grants: z.array(grantSchema).readonly() });
@@ -33,19 +27,11 @@ export function policyOf(grants: readonly Grant[]): Policy {
     const part = parseScope(grant.where);
     return part !== 'everything' && 'mistake' in part ? [] : [{ grant, part }];
   });
-  const unions = new LRUCache<string, ReturnType<Policy['readableBy']>>({ max: UNIONS_MAX });
   const byGrantee = Map.groupBy(placed, ({ grant }) => grant.who);
   const meant = (person: Reader) => granteesMatching(person).flatMap((who) => byGrantee.get(who) ?? []);
   return {
     grants,
-    readableBy(person) {
-      const name = JSON.stringify(granteesMatching(person));
-      const known = unions.get(name);
-      if (known !== undefined) return known;
-      const union = unionOf(meant(person).map(({ part }) => part));
-      unions.set(name, union);
-      return union;
-    },
+    readableBy: (person) => unionOf(meant(person).map(({ part }) => part)),
     grantsOf: (person) => meant(person).map(({ grant }) => grant),
     grantsOn: ({ bucket, prefix }) =>
       placed

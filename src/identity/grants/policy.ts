@@ -1,20 +1,13 @@
-/**
- * The stored policy: one record with all grants. A process caches it and checks the record's version on each request, so that a
- * change takes effect everywhere at the next request.
- */
+/** The stored policy: one record with all grants, which is read with each request, so that a change takes effect everywhere at the next one. */
 import type { Grant } from './grant.rules.ts';
-import { GRANTS_MAX, inOrder, POLICY_BYTES_MAX, policyOf, type Policy } from './policy.rules.ts';
+import { GRANTS_MAX, inOrder, policyOf, type Policy } from './policy.rules.ts';
 import { RequestError } from '../../base/request-error.ts';
-import type { StateVersion, WithPorts } from '../../store/store.ts';
-import { parseEntry, updateRecord } from '../../store/stored.ts';
-import { LRUCache } from 'lru-cache';
+import type { WithPorts } from '../../store/store.ts';
+import { readRecord, updateRecord } from '../../store/stored.ts';
 import { PARTS_MAX, type Readable } from '../../store/readable.rules.ts';
 import type { Actor, KeyActor, SessionActor } from '../../base/actor.ts';
 import type { Telemetry } from '../../process/telemetry.ts';
 import { refs } from '../refs.ts';
-
-/** A state index that was deleted and restored may count its versions from the beginning: what was read is read again after this time. */
-const KNOWN_MAX_MS = 60_000;
 
 export interface StoredGrants {
   /** The policy of this moment. Throws the store's fault. */
@@ -23,23 +16,9 @@ export interface StoredGrants {
   change(change: (grants: readonly Grant[]) => readonly Grant[]): Promise<void>;
 }
 
-export function createStoredGrants({ state, clock }: WithPorts<'state' | 'clock'>): StoredGrants {
-  let known: { readonly version: StateVersion | undefined; readonly readAtMs: number; readonly policy: Policy } | undefined;
-
-  async function read(signal: AbortSignal | undefined): Promise<Policy> {
-    const readAtMs = clock.monotonicMs();
-    const entry = await state.get(refs.access.id, signal);
-    const policy = policyOf(entry === undefined ? [] : parseEntry(entry, refs.access.schema).grants);
-    known = { version: entry?.version, readAtMs, policy };
-    return policy;
-  }
-
+export function createStoredGrants({ state }: WithPorts<'state'>): StoredGrants {
   return {
-    async current(signal) {
-      if (known === undefined || clock.monotonicMs() - known.readAtMs >= KNOWN_MAX_MS) return read(signal);
-      const { version, policy } = known;
-      return (await state.version(refs.access.id, signal)) === version ? policy : read(signal);
-    },
+    current: async (signal) => policyOf((await readRecord(state, refs.access, signal))?.grants ?? []),
     async change(change) {
       await updateRecord(
         state,
@@ -48,7 +27,7 @@ export function createStoredGrants({ state, clock }: WithPorts<'state' | 'clock'
           const before = stored?.grants ?? [];
           const after = change(before);
           if (after === before) return stored;
-          requireRoom(after);
+          if (after.length > GRANTS_MAX) throw tooMany();
           return { grants: inOrder(after) };
         },
         'soon',
@@ -57,51 +36,32 @@ export function createStoredGrants({ state, clock }: WithPorts<'state' | 'clock'
   };
 }
 
-function requireRoom(grants: readonly Grant[]): void {
-  if (grants.length > GRANTS_MAX) {
-    throw new RequestError(
-      'grant.limit',
-      `there may be at most ${GRANTS_MAX} grants: grant to groups instead of people, or shorter prefixes`,
-    );
-  }
-  if (Buffer.byteLength(JSON.stringify(grants)) > POLICY_BYTES_MAX) {
-    throw new RequestError(
-      'grant.limit',
-      `all grants together may have at most ${POLICY_BYTES_MAX / 1024 / 1024} MiB: grant shorter prefixes`,
-    );
-  }
+function tooMany(): RequestError {
+  return new RequestError(
+    'grant.limit',
+    `there may be at most ${GRANTS_MAX} grants: grant to groups instead of people, or shorter prefixes`,
+  );
 }
-
-/** What the caller of a request may read. It is read with each request, so that the removal of a grant counts from the next one on. */
 
 /** Resolves with what the actor may read at this moment. Throws the store's fault. */
 export type ReadableBy = (actor: Actor, signal?: AbortSignal) => Promise<Readable>;
 
-/** More users with too many grants are named again. */
-const WARNED_MAX = 1_000;
-
 interface ReaderDependencies {
   readonly grants: Pick<StoredGrants, 'current'>;
-  readonly telemetry: Pick<Telemetry, 'warn'>;
+  readonly telemetry: Pick<Telemetry, 'warnOnce'>;
   /** Whether every user reads everything, as TALLY_READERS says. */
   readonly everyoneReads: boolean;
 }
 
 /** Creates the function. Administrators read everything, and so does a program on this machine where no one logs in. */
 export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDependencies): ReadableBy {
-  /** Users of whom the log names this already: once in the life of a process. */
-  const warned = new LRUCache<string, true>({ max: WARNED_MAX });
-
   async function byGrants(actor: SessionActor | KeyActor, signal: AbortSignal | undefined): Promise<Readable> {
     const { email, isUnverified, groups } = actor;
-    const { readable, tooMany } = (await grants.current(signal)).readableBy({ email, emailVerified: isUnverified !== true, groups });
-    if (tooMany && !warned.has(actor.userId)) {
-      warned.set(actor.userId, true);
-      telemetry.warn('a user reads nothing, because of too many separate parts that are granted', {
-        user_id: actor.userId,
-        email,
-        parts_max: PARTS_MAX,
-      });
+    const person = { email, emailVerified: isUnverified !== true, groups };
+    const { readable, tooMany: isTooMany } = (await grants.current(signal)).readableBy(person);
+    if (isTooMany) {
+      const facts = { user_id: actor.userId, email, parts_max: PARTS_MAX };
+      telemetry.warnOnce('a user reads nothing, because of too many separate parts that are granted', actor.userId, facts);
     }
     return readable;
   }

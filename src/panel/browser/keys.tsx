@@ -33,7 +33,7 @@ export function KeysPage({ choices }: { readonly choices: Choices }) {
 }
 
 function OwnKeys() {
-  const keys = useAnswer('GET /v1/api-keys', { query: { limit: PAGE_MAX } });
+  const keys = useAnswer('GET /v1/api-keys', {});
   return (
     <>
       {may('POST /v1/api-keys') && <CreateButton onCreated={keys.reload} />}

@@ -76,7 +76,7 @@ export function createIndexSetup({ connection, client, names, newIndex }: SetupT
         const schema = mappings?._meta.schema ?? 0;
         if (schema === wanted) continue;
         const reason = `the state index ${index} has schema ${schema}, and this version of Tally reads schema ${wanted}`;
-        throw new FaultError(schema > wanted ? 'index.newer' : 'index.older', reason);
+        throw new FaultError('index.other-version', reason);
       }
     },
   };

@@ -82,7 +82,7 @@ const SCHEMA = `
 const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });
 
 /**
- * Whether the file has the schema. Throws `index.older` and `index.newer` for a file of another version of Tally, and `index.damaged`
+ * Whether the file has the schema. Throws `index.other-version` for a file of another version of Tally, and `index.damaged`
  * for a database of another program.
  */
 export function hasSchema(database: DatabaseSync): boolean {
@@ -100,7 +100,7 @@ export function hasSchema(database: DatabaseSync): boolean {
   }
   if (fresh || user_version === SCHEMA_VERSION) return !fresh;
   throw new FaultError(
-    user_version > SCHEMA_VERSION ? 'index.newer' : 'index.older',
+    'index.other-version',
     `${database.location() ?? 'the file'} has schema ${user_version}, and this version of Tally reads schema ${SCHEMA_VERSION}`,
   );
 }

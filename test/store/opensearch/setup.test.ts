@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { faultOf, faults } from '../../../src/base/fault.ts';
+import { faultOf } from '../../../src/base/fault.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { live } from '../../contracts/world.ts';
 import type { Proxy, TestStore } from '../../support/servers/opensearch.ts';
@@ -73,10 +73,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   describe('of a store that another version has prepared', () => {
     const setSchema = (schema: number) => raw('PUT', `/${prefix}-state/_mapping`, { _meta: { schema } });
 
-    it.each([
-      [99, 'index.newer', 'newest Tally version'],
-      [2, 'index.older', 'Start a new index'],
-    ] as const)('is refused with advice, and changes nothing: schema %i', async (schema, code, advice) => {
+    it.each([99, 2])('is refused, and changes nothing: schema %i', async (schema) => {
       await store.setup.prepare();
       await setSchema(schema);
       const contents = () => raw('GET', `/${prefix}-*`);
@@ -85,8 +82,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
         .another({ shards: 3 })
         .setup.prepare()
         .then(() => undefined, faultOf);
-      expect(fault).toMatchObject({ code, reason: expect.stringContaining(`has schema ${schema}`) });
-      expect(faults[code].advice).toContain(advice);
+      expect(fault).toMatchObject({ code: 'index.other-version', reason: expect.stringContaining(`has schema ${schema}`) });
       expect(await contents()).toEqual(before);
     });
 
