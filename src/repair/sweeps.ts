@@ -164,6 +164,19 @@ const UNSETTLED_VISIT_MAX_MS = 60_000;
 /** For how many buckets the position is remembered. A forgotten bucket starts from its first key. */
 const POSITIONS_MAX = 1_000;
 
+/** Decides, by one request for all, which buckets to visit. If it fails, all are visited. */
+export async function unsettledDue(
+  { maintenance, clock }: WithPorts<'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'unsettledBuckets'> },
+  signal: AbortSignal,
+): Promise<(bucket: Pick<BucketRecord, 'bucket'>) => boolean> {
+  const found = await maintenance.unsettledBuckets(clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS), signal).catch(() => {
+    signal.throwIfAborted();
+    // if a bucket's own request fails too, its visit reports that
+    return undefined;
+  });
+  return ({ bucket }) => found?.has(bucket) ?? true;
+}
+
 /**
  * Creates the visit of one bucket, with at most 1,000 observations in at most a minute; this process's next visit continues after them.
  * Nothing is observed while deletions of the bucket wait for a person.

@@ -31,7 +31,7 @@ import { createWatchIndices } from '../connect/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../repair/close-gaps.ts';
 import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
 import { lookForOverdue } from '../repair/overdue.ts';
-import { createSweepDeletes, createVisitUnsettled, purgeAudit, visitFull, visitTombstones } from '../repair/sweeps.ts';
+import { createSweepDeletes, createVisitUnsettled, purgeAudit, unsettledDue, visitFull, visitTombstones } from '../repair/sweeps.ts';
 import { purgeApiKeys, purgeLogins } from '../identity/purges.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sweep.ts';
 import { createBulkWriter } from '../observing/bulk-writer.ts';
@@ -147,7 +147,7 @@ function startCalendar(core: Calendar, signal: AbortSignal): void {
   };
 
   schedules.every(TIDY_JOBS, () => tidyJobs(core), signal);
-  sweep(SWEEP_UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observe }));
+  sweep(SWEEP_UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observe }), (runSignal) => unsettledDue(core, runSignal));
   sweep(PURGE_TOMBSTONES, 'tombstones', (bucket, runSignal) => visitTombstones(core, bucket, runSignal));
   schedules.every(PURGE_AUDIT, (runSignal) => purgeAudit(core, settings.TALLY_AUDIT_RETENTION_DAYS, runSignal), signal);
   schedules.every(PURGE_API_KEYS, (runSignal) => purgeApiKeys(core, runSignal), signal);

@@ -208,6 +208,8 @@ export interface ObjectMaintenance {
     page: { readonly clockBelow: number; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly ObjectDocument[]>;
+  /** The buckets that have such documents, by one request for all; undefined: an index did not answer, so each bucket must be asked. */
+  unsettledBuckets(clockBelow: number, signal?: AbortSignal): Promise<ReadonlySet<string> | undefined>;
   /** Live documents whose `expires_at` is before the given moment; at most `limit`. */
   expiring(
     bucket: string,

@@ -20,6 +20,13 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
       ({ store } = world);
     });
 
+    it('finds the buckets that have unsettled documents by one request', async () => {
+      const [has, hasNewer, hasNone] = [await newBucket(), await newBucket(), await newBucket()];
+      await write([live(has, 'a', { settled: false }), live(hasNewer, 'a', { settled: false, clock: 5_000 }), live(hasNone, 'a')]);
+      const found = await store.maintenance.unsettledBuckets(5_000);
+      expect([has, hasNewer, hasNone].map((bucket) => found?.has(bucket))).toEqual([true, false, false]);
+    });
+
     describe('purge', () => {
       /** Of all that was written by now. */
       const purge = async (bucket: string, limit = 10): Promise<number> =>

@@ -8,6 +8,7 @@ import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../src/ordering/constants.ts';
 import { jobSchema, type JobRecord, type JobState } from '../../src/records/job.ts';
 import {
   createVisitUnsettled,
+  unsettledDue,
   visitFull,
   visitTombstones,
   isSweepDue,
@@ -47,7 +48,9 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
       world.document(key, ageMs, { settled: false, source: 'routed', event_name: 'PutObject', ...more }),
     tombstone: (key: string, ageMs: number) =>
       world.document(key, ageMs, { deleted: true, deleted_at: new Date(clock.nowMs() - ageMs).toISOString() }),
-    unsettledSweep: createSweep(parts, 'unsettled', createVisitUnsettled({ state, maintenance, observe, clock })),
+    unsettledSweep: createSweep(parts, 'unsettled', createVisitUnsettled({ state, maintenance, observe, clock }), (signal) =>
+      unsettledDue({ maintenance, clock }, signal),
+    ),
     tombstoneSweep: createSweep(parts, 'tombstones', (bucket, signal) =>
       visitTombstones({ state, objects, maintenance, clock }, bucket, signal),
     ),

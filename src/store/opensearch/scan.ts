@@ -95,6 +95,14 @@ function liveWithin({ prefix, after, upTo }: KeyBounds): Readonly<Record<string,
 
 // ── what the calendar reads and purges ───────────────────────────────────────────────────────────────────────────────
 
+/** Unsettled documents are few, so they are in few buckets. */
+const BUCKETS_MAX = 10_000;
+const bucketsSchema = z.object({
+  _shards: z.object({ failed: z.number() }),
+  aggregations: z
+    .object({ buckets: z.object({ sum_other_doc_count: z.number(), buckets: z.array(z.object({ key: z.string() })) }) })
+    .optional(),
+});
 const purgedSchema = z.object({ deleted: z.number(), failures: z.array(z.unknown()).max(0) });
 
 /** Creates the maintenance. It needs the permissions of the object index, and those of `_delete_by_query`, on its indices. */
@@ -114,8 +122,15 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
   }
 
   return {
-    unsettled(bucket, { clockBelow, ...range }, signal) {
-      return page(bucket, [{ term: { settled: false } }, { range: { clock: { lt: clockBelow } } }], range, signal);
+    unsettled: (bucket, { clockBelow, ...range }, signal) => page(bucket, unsettledBelow(clockBelow), range, signal),
+    async unsettledBuckets(clockBelow, signal) {
+      const aggs = { buckets: { terms: { field: 'bucket', size: BUCKETS_MAX } } };
+      const body = { size: 0, query: { bool: { filter: unsettledBelow(clockBelow) } }, aggs, track_total_hits: false };
+      const answer = await client.send({ method: 'POST', path: `/${names.bucketAliases}/_search`, body }, signal);
+      const { _shards, aggregations } = parseAnswer(bucketsSchema, bodyOf(answer));
+      // there is no index yet, or an index did not answer, which its bucket's own request reports
+      if (aggregations === undefined || _shards.failed > 0 || aggregations.buckets.sum_other_doc_count > 0) return undefined;
+      return new Set(aggregations.buckets.buckets.map(({ key }) => key));
     },
     expiring(bucket, { beforeMs, ...range }, signal) {
       const filter = [{ term: { deleted: false } }, { range: { expires_at: { lt: isoOf(beforeMs) } } }];
@@ -146,4 +161,8 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
       return purged;
     },
   };
+}
+
+function unsettledBelow(clock: number): readonly unknown[] {
+  return [{ term: { settled: false } }, { range: { clock: { lt: clock } } }];
 }

@@ -6,7 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { changesOf, latestOf } from './changes.ts';
-import { expiringDocuments, oldTombstones, scanObjects, unsettledDocuments } from './scan.ts';
+import { expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsettledDocuments } from './scan.ts';
 import { createSqliteConnection, type SqliteReads } from './connection.ts';
 import { ENDED } from './conditions.ts';
 import type { Question, Questions, ReaderAnswer, ReaderRequest } from './reads.ts';
@@ -21,6 +21,7 @@ const answers: { readonly [Name in keyof Questions]: (reads: SqliteReads, ...ask
   usage: sumUsage,
   scan: scanObjects,
   unsettled: unsettledDocuments,
+  unsettledBuckets,
   expiring: expiringDocuments,
   tombstones: oldTombstones,
 };

@@ -14,6 +14,7 @@ export interface Questions {
   readonly usage: [query: UsageQuery];
   readonly scan: [bucket: string, range: Parameters<ObjectScan['scan']>[1]];
   readonly unsettled: [bucket: string, page: Page<'unsettled'>];
+  readonly unsettledBuckets: [clockBelow: number];
   readonly expiring: [bucket: string, page: Page<'expiring'>];
   readonly tombstones: [bucket: string, page: Page<'purge'>];
 }
@@ -43,7 +44,7 @@ interface Pending {
 export interface SqliteReader {
   readonly objects: Pick<ObjectIndex, 'search' | 'count' | 'changes' | 'latest'>;
   readonly scan: Pick<ObjectScan, 'scan' | 'countLive'>;
-  readonly maintenance: Pick<ObjectMaintenance, 'unsettled' | 'expiring'>;
+  readonly maintenance: Pick<ObjectMaintenance, 'unsettled' | 'unsettledBuckets' | 'expiring'>;
   readonly usage: SumUsage;
   /** The tombstones that are old enough to be purged. */
   tombstones(
@@ -129,6 +130,7 @@ export function createSqliteReader(path: string): SqliteReader {
     },
     maintenance: {
       unsettled: (bucket, page, signal) => ask({ name: 'unsettled', asked: [bucket, page] }, signal),
+      unsettledBuckets: (clockBelow, signal) => ask({ name: 'unsettledBuckets', asked: [clockBelow] }, signal),
       expiring: (bucket, page, signal) => ask({ name: 'expiring', asked: [bucket, page] }, signal),
     },
     usage: (query, signal) => ask({ name: 'usage', asked: [query] }, signal),

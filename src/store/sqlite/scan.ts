@@ -36,6 +36,13 @@ export async function unsettledDocuments(
   return rowsOf(reads, `SELECT document FROM ${UNSETTLED}`, { bucket, value: clockBelow, ...page }).map(documentOfRow);
 }
 
+const bucketSchema = z.object({ bucket: z.string() });
+
+export async function unsettledBuckets(reads: SqliteReads, clockBelow: number): Promise<ReadonlySet<string>> {
+  const sql = `SELECT DISTINCT bucket FROM ${UNSETTLED} AND ${unlessEnded('id')}`;
+  return new Set(reads.use(({ statement }) => statement(sql).all(clockBelow)).map((row) => bucketSchema.parse(row).bucket));
+}
+
 export async function expiringDocuments(
   reads: SqliteReads,
   bucket: string,

@@ -23,6 +23,12 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
       signal?.throwIfAborted();
       return page(bucket, range, ({ settled, clock }) => !settled && clock < clockBelow);
     },
+    unsettledBuckets: async (clockBelow, signal) => {
+      signal?.throwIfAborted();
+      const has = (documents: Map<string, ObjectDocument>): boolean =>
+        documents.values().some(({ settled, clock }) => !settled && clock < clockBelow);
+      return new Set([...buckets].flatMap(([bucket, documents]) => (has(documents) ? [bucket] : [])));
+    },
     expiring: async (bucket, { beforeMs, ...range }, signal) => {
       signal?.throwIfAborted();
       return page(bucket, range, ({ deleted, expires_at }) => !deleted && expires_at !== undefined && Date.parse(expires_at) < beforeMs);
