@@ -4,13 +4,14 @@ import type { Command } from 'commander';
 import type { OperationBody, Operations } from '../registry/contract/contract.ts';
 import { bucketFields } from '../registry/contract/bucket.ts';
 import { webhookFields, webhookHints, type AddedBucket } from '../registry/contract/buckets.ts';
-import type { ConnectionRequest } from '../connect/plan.rules.ts';
+import { findingText, type PlanView } from '../registry/contract/connections.ts';
+import { RequestError } from '../base/request-error.ts';
+import { changesText, type ConnectionRequest } from '../connect/plan.rules.ts';
 import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, failureOf, orUsage, exitCodes } from './errors.ts';
-import { planOf, sayPlan, showPlan } from './connections.ts';
 import { addOptions, groupOf, applied } from './from-rows.ts';
-import { answerText, joinedText, linesText, tableText } from './output.ts';
+import { answerText, fieldsText, joinedText, linesText, tableText } from './output.ts';
 import { countsKnown } from './progress.ts';
 import PQueue from 'p-queue';
 
@@ -109,6 +110,77 @@ function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucke
   // a bucket that was connected before has had its first re-index, unless it was left out
   return reindex && status.act?.kind !== 'reindex' ? [] : [`To index the existing objects: tally reindex ${shellWord(bucket)}`];
 }
+
+// ── the plan ──
+
+/** Reads the plan of a request. */
+function planOf(control: Operations, { bucket, wired_by_hand: byHand, ...asked }: ConnectionRequest): Promise<PlanView> {
+  // a query has texts
+  const query = { ...asked, ...(byHand !== undefined && { wired_by_hand: byHand ? ('true' as const) : ('false' as const) }) };
+  return control.planBucket({ params: { bucket }, query });
+}
+
+/** Shows a plan, with the command that applies it. */
+async function showPlan(cli: Cli, options: JsonOption, asked: ConnectionRequest): Promise<void> {
+  const plan = await cli.withControl((control) => planOf(control, asked));
+  cli.print(options, plan, () => planText(plan));
+  cli.hint(options, nextText(plan));
+  if (isBlocked(plan)) cli.endWith(exitCodes.failure);
+}
+
+/** Says what is going to be made. The embedded storage has no plan, and what blocks one is the refusal that follows. */
+async function sayPlan(cli: Cli, options: JsonOption, read: () => Promise<PlanView>): Promise<void> {
+  if (options.json === true) return;
+  try {
+    const { changes, findings } = await read();
+    if (findings.some(({ blocks }) => blocks)) return;
+    for (const text of [...changes.map((change) => changesText([change])), ...findings.map((each) => findingText(each))])
+      cli.hint(options, text);
+  } catch (error) {
+    if (!(error instanceof RequestError && error.code === 'connect.embedded')) throw error;
+  }
+}
+
+function isBlocked({ findings }: PlanView): boolean {
+  return findings.some(({ blocks }) => blocks);
+}
+
+/** What to do with the plan. */
+function nextText(plan: PlanView): string {
+  if (isBlocked(plan)) return 'Tally cannot apply this plan.';
+  if (plan.changes.length === 0 && plan.connected) return 'Nothing to do: everything in AWS is in place.';
+  return `To apply it, repeat the command ${plan.foreign.length === 0 ? 'without --plan' : `with --agree ${plan.token} instead of --plan`}.`;
+}
+
+function planText(plan: PlanView): string {
+  const { bucket, region, source, topic_arn: topic, enrich, account, bucket_account: owner, installation, state, token } = plan;
+  const facts = fieldsText({
+    bucket,
+    region,
+    source,
+    topic,
+    enrich,
+    account,
+    owner: owner === account ? undefined : owner,
+    installation,
+    state,
+    token,
+  });
+  const foreign =
+    plan.foreign.length === 0
+      ? []
+      : [`It touches resources that are not Tally's:\n${plan.foreign.map(({ text }) => `  ${text}`).join('\n')}`];
+  return linesText(
+    [
+      facts,
+      ...plan.changes.map((change) => changesText([change])),
+      ...foreign,
+      ...plan.findings.map((finding) => findingText(finding)),
+    ].join('\n\n'),
+  );
+}
+
+// ── several buckets ──
 
 /** Several buckets in one command: a few at a time, each for itself, and one table of what became of them. */
 

@@ -1,12 +1,14 @@
 import { defined } from '../base/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
+import { printable } from '../base/printable.ts';
 import type { OperationQuery } from '../registry/contract/contract.ts';
+import type { Explanation } from '../registry/contract/objects.ts';
 import type { StoredObject } from '../registry/contract/search.ts';
 import { moreText, parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addOptions, printAll } from './from-rows.ts';
 import { CSV_HEADING, csvLine } from '../ordering/csv.ts';
-import { jsonText, tableText } from './output.ts';
+import { fieldsText, jsonText, tableText, type Cell } from './output.ts';
 import { ageOfText, countText, sizeText } from '../base/texts.ts';
 import { sizeOf } from '../search/values.rules.ts';
 import type { Grouping } from '../registry/contract/usage.ts';
@@ -16,7 +18,6 @@ type SearchQuery = OperationQuery<'searchObjects'>;
 interface SearchOptions extends JsonOption, SearchQuery {
   readonly csv?: true;
   readonly jsonl?: true;
-  readonly raw?: true;
 }
 
 /** `tally search [QUERY…]`: objects by words and filters. */
@@ -32,15 +33,14 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
     .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
-    .addOption(new Option('--jsonl', 'print all results, one JSON object per line').conflicts(['json', 'limit', 'cursor', 'total']))
-    .option('--raw', 'with --csv: keys unchanged, even if a spreadsheet would evaluate them');
+    .addOption(new Option('--jsonl', 'print all results, one JSON object per line').conflicts(['json', 'limit', 'cursor', 'total']));
   printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
-    async (words: readonly string[], { json, csv, jsonl, raw, ...parameters }: SearchOptions) => {
+    async (words: readonly string[], { json, csv, jsonl, ...parameters }: SearchOptions) => {
       const options = { json };
       const text = [...words, parameters.query].join(' ').trim();
       const query = { ...parameters, ...(text !== '' && { query: text }) };
       if (csv === true || jsonl === true) {
-        const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document, raw === true) : jsonText(document, 'compact'));
+        const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document) : jsonText(document, 'compact'));
         const headings = csv === true ? [CSV_HEADING] : [];
         return cli.withControl((control) =>
           printAll(cli, (page) => control.searchObjects({ query: { ...query, ...page } }), lineOf, headings),
@@ -124,4 +124,63 @@ function usageText(groupings: readonly Grouping[]): string {
     return all.map(({ name = unnamed, objects, bytes }) => [...(isSeveral ? [by] : []), countText(objects), sizeText(bytes), name]);
   });
   return tableText([...(isSeveral ? ['BY'] : []), 'OBJECTS', 'SIZE', 'NAME'], rows);
+}
+
+/** `tally explain BUCKET KEY`: why a search finds the object, or does not. */
+export function addExplainCommand(program: Command, cli: Cli): void {
+  const explain = program
+    .command('explain')
+    .summary("explain why a search does or doesn't find an object")
+    .description("Shows what the index holds for a key and what S3 reports now, and explains why a search does or doesn't find the object.")
+    .argument('<bucket>', 'the bucket')
+    .argument('<key>', 'the key');
+  printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
+    async (bucket: string, key: string, options: JsonOption) => {
+      const request = { params: { bucket }, query: { key } };
+      const explanation = await cli.withControl((control) => control.explainObject(request));
+      cli.print(options, explanation, () => explanationText(explanation));
+    },
+  );
+}
+
+function explanationText(explanation: Explanation): string {
+  const { bucket, key, index, storage, agrees, sentence, bucket_status: status } = explanation;
+  const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation));
+  const facts = fieldsText({
+    agree: typeof agrees === 'string' ? agrees : agrees ? 'yes' : 'no',
+    'written by': index === undefined ? undefined : causeText(index),
+    'written at': index?.indexed_at,
+    'seen at': 'fault' in storage ? undefined : storage.observed_at,
+    ...('fault' in storage && {
+      'S3 answered': `${storage.fault.reason} (${storage.fault.code})`,
+      advice: storage.advice,
+    }),
+    'the bucket': status.state === 'ok' ? undefined : status.sentence,
+  });
+  return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
+}
+
+/** Formats the fields of index and S3 side by side. Rows that are empty on both sides are left out. */
+function comparedRows({ index, storage }: Explanation): readonly (readonly Cell[])[] {
+  const [ours, theirs] = [indexCells(index), storageCells(storage)];
+  return ['state', 'size', 'etag', 'version', 'modified', 'class']
+    .map((name, row) => [name, ours[row], theirs[row]])
+    .filter(([, left, right]) => left !== undefined || right !== undefined);
+}
+
+function indexCells(index: StoredObject | undefined): readonly Cell[] {
+  if (index === undefined) return ['nothing'];
+  const state = `${index.deleted ? 'deleted' : 'present'}${index.settled ? '' : ', provisional'}`;
+  return [state, sizeText(index.size), index.etag, index.version_id, index.last_modified, index.storage_class];
+}
+
+function storageCells(storage: Explanation['storage']): readonly Cell[] {
+  if ('fault' in storage) return ['unknown'];
+  const { state } = storage;
+  if (!state.present) return ['absent'];
+  return ['present', sizeText(state.size_bytes), state.etag, state.version_id, state.last_modified, state.storage_class];
+}
+
+function causeText({ source, event_name: eventName, event_time: eventTime }: StoredObject): string {
+  return [source, eventName, eventTime === undefined ? undefined : `of ${eventTime}`].filter((part) => part !== undefined).join(' ');
 }

@@ -6,6 +6,7 @@
  *
  * A process that is killed loses at most the windows that are open.
  */
+import PQueue from 'p-queue';
 import { FaultError } from '../base/fault.ts';
 import { randomUUID } from 'node:crypto';
 import type { Actor, KeyActor } from '../base/actor.ts';
@@ -57,15 +58,19 @@ interface Window {
 function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>, windowMs: number): AuditWindows {
   /** In the order in which they began. */
   const open = new Map<string, Window>();
-  const waiting: AuditRecord[] = [];
-  let writing: Promise<void> | undefined;
+  const waiting = new Set<AuditRecord>();
+  const writes = new PQueue({ concurrency: WRITES });
 
   function close(name: string, { happened, beganAtMs, count }: Window): void {
     open.delete(name);
     const parameters = { ...happened.parameters, count };
     const record = newAuditRecord({ ...happened, requestId: randomUUID(), atMs: beganAtMs, parameters });
-    if (waiting.length < WAITING_MAX) {
-      waiting.push(record);
+    if (waiting.size < WAITING_MAX) {
+      waiting.add(record);
+      void writes.add(() => {
+        waiting.delete(record);
+        return storeAuditRecord({ audit, telemetry }, record);
+      });
       return;
     }
     telemetry.audited(record);
@@ -73,20 +78,6 @@ function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'cl
       'store an audit record',
       new FaultError('index.overloaded', `${WAITING_MAX} records of ${happened.event} wait already`),
     );
-  }
-
-  async function writeAll(): Promise<void> {
-    while (waiting.length > 0) {
-      await Promise.all(waiting.splice(0, WRITES).map((record) => storeAuditRecord({ audit, telemetry }, record)));
-    }
-  }
-
-  /** Only one writer runs at a time; what is closed meanwhile is written by it too. */
-  function write(): Promise<void> {
-    writing ??= writeAll().finally(() => {
-      writing = undefined;
-    });
-    return writing;
   }
 
   return {
@@ -109,12 +100,13 @@ function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'cl
         if (nowMs < window.endsAtMs) break;
         close(name, window);
       }
-      await write();
+      await writes.onIdle();
     },
     async flush(signal) {
       for (const [name, window] of open) close(name, window);
-      await inTime(write(), signal).catch(() => {
-        for (const record of waiting.splice(0)) telemetry.audited(record);
+      await inTime(writes.onIdle(), signal).catch(() => {
+        writes.clear();
+        for (const record of waiting) telemetry.audited(record);
       });
     },
   };

@@ -1,4 +1,5 @@
 /** API key operations: on the caller's own keys, revocation by secret, and on all users' keys for administrators. */
+import PQueue from 'p-queue';
 import { anyKeyView, keyView, type ApiKey, type KeysRequest, type AllKeysRequest, type AnyApiKey } from '../registry/contract/api-keys.ts';
 import type { CheckedOperations } from '../registry/contract/contract.ts';
 import { decodeCursor } from '../base/cursor.ts';
@@ -352,12 +353,8 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
 }
 
 /** Calls `read` for each, a few at the same time. The results have the order of the items. */
-async function readMany<Item, Result>(items: readonly Item[], read: (item: Item) => Promise<Result>): Promise<readonly Result[]> {
-  const results: Result[] = [];
-  for (let start = 0; start < items.length; start += READS) {
-    results.push(...(await Promise.all(items.slice(start, start + READS).map(read))));
-  }
-  return results;
+function readMany<Item, Result>(items: readonly Item[], read: (item: Item) => Promise<Result>): Promise<readonly Result[]> {
+  return new PQueue({ concurrency: READS }).addAll(items.map((item) => () => read(item)));
 }
 
 function isValid(record: KeyRecord | undefined): record is KeyRecord {

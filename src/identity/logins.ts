@@ -29,7 +29,7 @@ import { matchedRules, notAllowedReason, refusedText, type KnownUser } from './l
 import { isSameText, tokenHashOf } from './tokens.rules.ts';
 import { userIdOf, type UserRecord } from './user.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { Issuer, IssuerRequest, Statement } from './issuer-port.ts';
+import type { Issuer, IssuerRequest, Statement } from './issuer.ts';
 import { readRecord, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import { randomName, randomSecret } from './random-texts.ts';
 import type { FailedAttempts } from './audit-windows.ts';

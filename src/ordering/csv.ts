@@ -21,18 +21,15 @@ export const CSV_HEADING = COLUMNS.join(',');
 /** Spreadsheets compute a cell that begins with one of these; some also accept the wide forms. */
 const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20]/;
 
-/**
- * One result as a line. Unless `raw`, characters on which a terminal would act are escaped, and a cell that a spreadsheet would
- * compute gets an apostrophe in front.
- */
-export function csvLine(document: ObjectDocument, raw: boolean): string {
-  return COLUMNS.map((column) => cellOf(document[column], raw)).join(',');
+/** One result as a line. Characters on which a terminal would act are escaped, and a cell that a spreadsheet would compute gets an apostrophe in front. */
+export function csvLine(document: ObjectDocument): string {
+  return COLUMNS.map((column) => cellOf(document[column])).join(',');
 }
 
-function cellOf(value: string | number | Readonly<Record<string, string>> | undefined, raw: boolean): string {
+function cellOf(value: string | number | Readonly<Record<string, string>> | undefined): string {
   if (value === undefined) return '';
   const plain = typeof value === 'object' ? JSON.stringify(value) : String(value);
-  const text = raw || typeof value === 'number' ? plain : safe(plain);
+  const text = typeof value === 'number' ? plain : safe(plain);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

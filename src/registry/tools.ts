@@ -13,7 +13,6 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { rowsOfControlPlane, type AnyCall, type ControlName, type Operations, type PlacedRow } from './contract/contract.ts';
-import { must } from './contract/fields.ts';
 import { jsonSchemaOf } from './contract/json-schema.ts';
 import { checkRequest } from './contract/row.ts';
 import type { Problem } from './contract/problem.ts';
@@ -95,16 +94,6 @@ async function knownOf(bucket: unknown, operations: Operations): Promise<readonl
 
 // ── a tool of a row ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What a model reads at once: a hundred objects are some ten thousand tokens. */
-const LIMIT_MAX = 100;
-const LIMIT_DEFAULT = 20;
-const limit = z
-  .int(must(`must be a whole number from 1 to ${LIMIT_MAX}`))
-  .min(1, 'must be at least 1')
-  .max(LIMIT_MAX, `must be at most ${LIMIT_MAX}`)
-  .default(LIMIT_DEFAULT)
-  .describe(`The most items in the answer. Default: ${LIMIT_DEFAULT}.`);
-
 /** What a person does about something, and what only administrators are shown. */
 const FOR_PEOPLE: ReadonlySet<string> = new Set(['act', 'activity', 'wiring']);
 /** Texts of Tally that may name commands. */
@@ -139,7 +128,7 @@ const tools: ReadonlyMap<string, Tool> = new Map(
     const { as_of: _, ...fields } = { ...row.params?.shape, ...row.query?.shape };
     // the fields of reliability come first, and are those of this file
     const output = z.object({ ...reliability.shape, ...row.answer.shape, ...reliability.shape });
-    return [[row.tool.name, { row, input: z.strictObject('limit' in fields ? { ...fields, limit } : fields), output }]];
+    return [[row.tool.name, { row, input: z.strictObject(fields), output }]];
   }),
 );
 

@@ -4,7 +4,7 @@ import { documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { withWay } from '../../src/connect/apply.ts';
 import { createConnectBucket, type ConnectBucket } from '../../src/connect/connect.ts';
-import { listBuckets } from '../../src/registry/operations/buckets.ts';
+import { listBuckets } from '../../src/registry/operations/lists.ts';
 import { requireBucket } from '../../src/observing/known-buckets.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';

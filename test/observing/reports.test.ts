@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { markId, withClosed, type GapReport } from '../../src/records/dirty.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';
-import { createListGaps } from '../../src/registry/operations/gaps.ts';
+import { createListGaps } from '../../src/registry/operations/lists.ts';
 import { absorbUnconnected, createGapReports, createReportUnconnected } from '../../src/observing/gaps.ts';
 import type { StateEntry, StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';

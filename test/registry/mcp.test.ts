@@ -109,7 +109,7 @@ describe('the tools', () => {
       { q: 'cat' },
       [
         ['listBuckets', { query: { limit: 1_000 } }],
-        ['searchObjects', { query: { q: 'cat', as_of: 'true', limit: 20 } }],
+        ['searchObjects', { query: { q: 'cat', as_of: 'true', limit: 100 } }],
       ],
       { ...known, as_of: [listed], items: [objectDocument], next: expect.any(String) },
     ],
@@ -220,13 +220,13 @@ describe('what fails', () => {
 
   it('names all arguments that are not as documented, and asks nothing', async () => {
     const client = await connect(reader());
-    const { isError, text } = await call(client, 'usage', { bucket: 7, by: 'owner', limit: 101, colour: 'red' });
+    const { isError, text } = await call(client, 'usage', { bucket: 7, by: 'owner', limit: 1_001, colour: 'red' });
     expect(isError).toBe(true);
     for (const words of [
       'request.invalid',
       'bucket: must be',
       'by: must be one of',
-      'limit: must be at most 100',
+      'limit: must be at most 1000',
       'colour: there is no such',
     ]) {
       expect(text).toContain(words);

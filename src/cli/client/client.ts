@@ -120,12 +120,11 @@ async function fetchConfig(catalogUrl: string, signal: AbortSignal): Promise<Con
 
 /** Throws `platform.too-old` below version 1.67. Versions are compared as numbers: 1.100 is later than 1.67. */
 export function requireVersion(version: unknown, address: string): void {
-  if (typeof version !== 'string')
-    throw new CommandError('platform.too-old', `${address} does not report its version: version 1.67 or higher is needed`);
-  const shown = printable(version, VERSION_LENGTH_MAX);
-  const [, major, minor] = /^v?(\d{1,9})\.(\d{1,9})(?!\d)/.exec(version) ?? [];
-  if (major === undefined)
-    throw new CommandError('platform.too-old', `${address} reports the version ${shown}, which is not a version number`);
+  const text = typeof version === 'string' ? version : 'none';
+  const [, major = 0, minor = 0] = /^v?(\d{1,9})\.(\d{1,9})(?!\d)/.exec(text) ?? [];
   if (Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 67)) return;
-  throw new CommandError('platform.too-old', `${address} has version ${shown}: version 1.67 or higher is needed; upgrade the platform`);
+  throw new CommandError(
+    'platform.too-old',
+    `${address} has version ${printable(text, VERSION_LENGTH_MAX)}: version 1.67 or higher is needed; upgrade the platform`,
+  );
 }

@@ -118,8 +118,8 @@ describe('a catalog', () => {
     for (const version of ['1.66.9', '0.100.0', '1.6.70']) {
       expect(() => requireVersion(version, 'x')).toThrow(`x has version ${version}: version 1.67 or higher is needed`);
     }
-    expect(() => requireVersion('latest', 'x')).toThrow('not a version number');
-    expect(() => requireVersion(undefined, 'x')).toThrow('does not report its version');
+    expect(() => requireVersion('latest', 'x')).toThrow('x has version latest');
+    expect(() => requireVersion(undefined, 'x')).toThrow('x has version none');
   });
 
   it('is asked for its version before a login begins', async () => {

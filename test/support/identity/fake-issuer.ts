@@ -1,7 +1,7 @@
 /** An issuer in memory: it states what the test says, if the answer is the one to its own request. */
 import type { Claims } from '../../../src/identity/claims.rules.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
-import type { Issuer, IssuerRequest } from '../../../src/identity/issuer-port.ts';
+import type { Issuer, IssuerRequest } from '../../../src/identity/issuer.ts';
 
 export const ISSUER = 'https://id.example.com';
 
