@@ -30,29 +30,29 @@ async function receive({ aws, queue }: World, messages: number, times: number): 
   }
 }
 
-test.runIf(awsEndpoint() !== undefined).each([
-  { maxReceiveCount: 100, times: 20, fault: 'message.received-too-often' },
-  { maxReceiveCount: 3, times: 3, fault: undefined },
-])(
-  'with a maxReceiveCount of $maxReceiveCount, a message that ended its process $times times is a letter, its bucket has a gap, and its neighbour is indexed',
-  async ({ maxReceiveCount, times, fault }) => {
-    const world = await startWorld({ maxReceiveCount });
+/** Fewer than those after which Tally itself gives a message up: test/repair/outcomes.test.ts has each number. */
+const MAX_RECEIVE_COUNT = 3;
+
+test.runIf(awsEndpoint() !== undefined)(
+  'a message that ended its process three times is moved by SQS, its bucket has a gap, and its neighbour is indexed',
+  async () => {
+    const world = await startWorld({ maxReceiveCount: MAX_RECEIVE_COUNT });
     try {
       const { aws, queue } = world;
       const bucket = await aws.createBucket();
       const poison = event(bucket, 'poison');
       await aws.sendBodies(queue.url, [poison]);
-      await receive(world, 1, times);
+      await receive(world, 1, MAX_RECEIVE_COUNT);
       await aws.put(bucket, 'neighbour', 'x');
       await aws.sendBodies(queue.url, [event(bucket, 'neighbour')]);
       await world.connect({ bucket });
       const letter = await world.letterOf(poison);
-      expect(letter.fault).toBe(fault);
+      expect(letter.fault).toBeUndefined();
       await until('the neighbour is indexed', async () => (await world.find(bucket, 'neighbour')) !== undefined);
       await until('the gap is open', async () => (await world.gaps(bucket)).length > 0);
       expect(await world.gaps(bucket)).toMatchObject([
         {
-          reasons: expect.arrayContaining([expect.objectContaining({ kind: 'loss', example: `dead letter: ${fault ?? 'message.moved'}` })]),
+          reasons: expect.arrayContaining([expect.objectContaining({ kind: 'loss', example: 'dead letter: message.moved' })]),
         },
       ]);
       expect(await world.find(bucket, 'poison')).toBeUndefined();

@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { onlyInLong } from '../support/breadth.ts';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import { connectBuckets, openFlow } from '../support/worlds/flow.ts';
@@ -8,6 +9,7 @@ import type { QueueWorld } from '../support/worlds/queue.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
+const inLong = onlyInLong(onOpenSearch);
 
 /** Longer than until the cluster's first probe, so that it is seen to fail. */
 const OUTAGE_MS = 6_000;
@@ -55,7 +57,7 @@ describe('an outage', () => {
     600_000,
   );
 
-  onOpenSearch(
+  inLong(
     'of the searches of OpenSearch alone, it says so once, stays not ready, and goes on when they are answered',
     async () => {
       await using flow = await openFlow('opensearch');

@@ -135,16 +135,6 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
   });
 
-  it('asks for the facets when the results are there, and shows the results while the facets take long', async () => {
-    gate.close();
-    const { page } = await open('?page=search&query=part');
-    await page.getByRole('region', { name: 'Objects found' }).waitFor();
-    await expect.poll(() => asked).toEqual(['results', 'facets']);
-    expect(await page.locator('.facets').count()).toBe(0);
-    gate.open();
-    await page.locator('.facets').waitFor({ state: 'attached' });
-  });
-
   it('Bug: of a key the beginning of the folder is cut, never the name nor what differs, however wide the screen is', async () => {
     const folder = 'warehouse/'.repeat(12);
     const names = ['short.txt', `part-00017-${'4f0c9b1e-'.repeat(9)}c000.snappy.parquet`, '2026 דוח שנתי.pdf'];

@@ -2,7 +2,6 @@
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Bucket } from '../../src/registry/contract/bucket.ts';
-import { zeroCounts } from '../../src/registry/contract/job-view.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { planAnswer, runningJob } from '../support/fakes/control.ts';
 import { canBrowse } from '../support/identity/chromium.ts';
@@ -16,27 +15,21 @@ const AT = '2026-01-02T03:04:05.000Z';
 
 type Act = NonNullable<Bucket['status']['act']>;
 
-/** Every page that shows trouble. */
+/** The pages that show trouble as no other does: panel-pages.test.ts has each page. */
 const PAGES = [
   '?page=overview',
   '?page=overview&wall',
-  '?page=buckets',
   '?page=bucket&bucket=acme-scratch',
-  '?page=bucket&bucket=acme-data-lake&tab=changes',
   '?page=bucket&bucket=acme-clickstream&tab=connection',
   '?page=activity',
   '?page=job&id=job-7f3k2m9q4x',
-  '?page=job&id=job-1a9z8y7x6w',
   '?page=job&id=job-2b8n5c1w7z',
-  '?page=letters',
 ] as const;
 
 describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel with trouble', () => {
   const started: object[] = [];
   /** What a person can do about the bucket acme-scratch. */
   let act: Act | undefined;
-  /** A connection is broken, and no check has found it yet. */
-  let isUnfound = false;
   let refuses: 'nothing' | 'sums' | 'doctor' = 'nothing';
 
   const operations = troubledOperations();
@@ -47,7 +40,6 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
         getBucket: async (...asked) => {
           if (asked[0].params.bucket === 'nobody') throw new RequestError('bucket.not-connected', 'nobody is not connected');
           const found = await operations.getBucket!(...asked);
-          if (isUnfound) return { ...found, wiring: undefined, status: { state: 'ok', severity: 'ok', sentence: 'No known difference' } };
           if (act === undefined) return found;
           const state = act.kind === 'plan' ? ('broken' as const) : ('ok' as const);
           const wiring = { state, since: AT, checked_at: AT, findings: [] };
@@ -63,13 +55,6 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
           return asked[0].query.query === LOST ? { ...found, items: [] } : found;
         },
         planBucket: async ({ params: { bucket } }) => ({ ...planAnswer, bucket, connected: bucket !== 'acme-new' }),
-        getJob: async (...asked) => {
-          const found = await operations.getJob!(...asked);
-          if (asked[0].params.id === 'job-9refused') return { ...found, state: 'done', counts: { ...zeroCounts, refused: 2 } };
-          if (asked[0].params.id !== 'job-8report') return found;
-          const counts = { ...zeroCounts, missing: 5 };
-          return { ...found, mode: 'report', state: 'done', bucket: 'acme-reports', prefix: 'a/', counts };
-        },
         startReindex: async ({ params, body }) => {
           started.push({ ...params, ...body });
           return { ...runningJob, id: 'job-7f3k2m9q4x' };
@@ -84,7 +69,6 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
         },
         diagnoseBucket: async (...asked) => {
           if (refuses === 'doctor') throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself');
-          isUnfound = false;
           return operations.diagnoseBucket!(...asked);
         },
       },
@@ -93,7 +77,6 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   afterEach(() => {
     refuses = 'nothing';
     act = undefined;
-    isUnfound = false;
     started.length = 0;
   });
 
@@ -208,17 +191,11 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   });
 
   it.each<readonly [act: Partial<Act>, presses: readonly string[]]>([
-    [{ kind: 'doctor' }, ['Check its connection', 'Check again']],
     [{ kind: 'plan' }, ['Make its parts in AWS', 'Apply']],
     [{ kind: 'resume' }, ['Resume its notification', 'Resume notification']],
-    [{ kind: 'reindex' }, ['Re-index it', 'Start']],
     [{ kind: 'remove' }, ['Disconnect it', 'Disconnect…', 'Cancel']],
-    [{ kind: 'jobs', job_id: 'job-2b8n5c1w7z' }, ['Show the job', 'Allow the deletions…', 'Delete 1,035 documents']],
     [{ kind: 'jobs', job_id: 'job-1a9z8y7x6w' }, ['Show the job', 'Re-index again', 'Start']],
-    [{ kind: 'jobs', job_id: 'job-8report' }, ['Show the job', 'Re-index it', 'Start']],
-    [{ kind: 'jobs', job_id: 'job-9refused' }, ['Show the job', 'Re-index again', 'Start']],
     [{ kind: 'jobs', job_id: 'job-7f3k2m9q4x' }, ['Show the job', 'Cancel the job…', 'Cancel the job']],
-    [{ kind: 'jobs' }, ['Show its jobs', 'Re-index acme-scratch', 'acme-scratch', 'Re-Index and Repair', 'Start']],
   ])('leads from a sentence to its end: %j', async (given, presses) => {
     act = { kind: 'doctor', command: 'tally …', ...given };
     const page = await open('?page=bucket&bucket=acme-scratch');
@@ -272,17 +249,6 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     expect(await sums.allInnerTexts()).toEqual(['–', '–']);
   });
 
-  it('tells the day of a bucket as a line', async () => {
-    const page = await open('?page=bucket&bucket=acme-scratch');
-    const steps = await page.getByRole('region', { name: 'The last 24 hours' }).getByRole('listitem').allInnerTexts();
-    expect(steps.map((text) => text.replace(/^\d\d:\d\d /, ''))).toEqual([
-      'a report found 49 differences',
-      're-index',
-      're-index ended: 49 changes',
-      'in agreement',
-    ]);
-  });
-
   it('shows of a connection what is wrong in the colour of how bad it is, and one grey line where there is none', async () => {
     const page = await open('?page=bucket&bucket=acme-clickstream&tab=connection');
     await page.locator('.findings .state.bad', { hasText: 'broken' }).waitFor();
@@ -297,16 +263,6 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
-  it('Bug: shows at once what follows from what a check found, and does not go on to say that nothing is known to differ', async () => {
-    isUnfound = true;
-    const { page } = await panel.open(undefined, AXE_WINDOW);
-    // nothing is read again and again
-    await page.addInitScript('globalThis.setInterval = () => 0');
-    await openPanel(page, panel.world().url, '?page=bucket&bucket=acme-clickstream&tab=connection');
-    await page.getByRole('button', { name: 'Apply', exact: true }).waitFor();
-    expect(await page.locator('p.sentence').first().innerText()).toContain('No event has arrived since it was connected');
-  });
-
   it('says of a job that failed that it did, why, and who asked for it, and of a gap whose bucket has a job what it waits for', async () => {
     const page = await open('?page=activity');
     const row = page.getByRole('region', { name: 'Ended jobs' }).getByRole('row').filter({ hasText: 'acme-partner-drop' });
@@ -316,17 +272,5 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     await gap.getByRole('link', { name: 'Its job ends first' }).click();
     await page.getByRole('heading', { level: 1, name: 'Re-index acme-media-masters' }).waitFor();
     expect(await page.locator('main button.danger').count()).toBe(0);
-  });
-
-  it('Bug: offers no re-index for a gap whose bucket S3 denies, but what its status leads to', async () => {
-    const page = await open('?page=activity');
-    const gap = page.getByRole('region', { name: 'Gaps' }).getByRole('row').filter({ hasText: 'acme-partner-drop' });
-    await gap.getByRole('link', { name: 'Check its connection' }).waitFor();
-    expect(await gap.getByRole('button').count()).toBe(0);
-  });
-
-  it('Bug: tells times in a sentence as everywhere: not “at 18 min ago”', async () => {
-    const page = await open('?page=object&bucket=acme-data-lake&key=events/part-000001.csv');
-    expect(await page.locator('.sentence').innerText()).toMatch(/^A search finds it as it was \d+ min ago: the index/);
   });
 });

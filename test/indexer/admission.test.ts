@@ -131,14 +131,4 @@ describe('a receive', () => {
     await world.run(15_200);
     expect(world.admitted).toEqual(['a']);
   });
-
-  it('that waits ends when receiving stops', async () => {
-    const world = await setUp({ connected: false });
-    const stopping = new AbortController();
-    world.admit('a', stopping.signal);
-    await world.run(1_000);
-    stopping.abort();
-    await settled();
-    expect(world.admitted).toEqual(['a aborted']);
-  });
 });

@@ -146,21 +146,6 @@ describe('an inexact event', () => {
     expect(world.messages()).toEqual([]);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
   });
-
-  it('that shared a HEAD request with a resolve that met a tie keeps its own time', async () => {
-    const world = await createIngestWorld();
-    const atMs = world.clock.nowMs();
-    const first = world.put('k');
-    await world.send(first);
-    await world.run(39_000);
-    world.storage.put(BUCKET, 'k');
-    const multipart = nativeRecord('k', { eventName: 'ObjectCreated:CompleteMultipartUpload', eventTimeMs: atMs - 1_000 });
-    await world.send({ ...first, eventName: 'ObjectRestore:Completed' }, multipart);
-    await world.run(200);
-    expect(world.outcomes()).toEqual(['written', 'provisional', 'provisional']);
-    // the tie is due in 4 s
-    expect(world.queues.settlements.at(-1)).toMatchObject({ kind: 43 });
-  });
 });
 
 describe('many records in one message', () => {
@@ -306,23 +291,6 @@ describe('an outage', () => {
     for (const key of ['exact', 'inexact', 'later-4']) expect(await world.document(key)).toMatchObject({ settled: true });
   });
 
-  it('(the index pushing back for longer than an answer lives) is one too', async () => {
-    const world = await createIngestWorld();
-    world.store.broken.writes = new FaultError('index.overloaded', '429');
-    await world.send(world.put('k'));
-    await world.run(10_000);
-    // at first it is only slower
-    expect(circuitsReported(world.telemetry, 'opened')).toEqual([]);
-    await world.run(30_000);
-    expect(world.telemetry.logged('receiving paused')[0]).toMatchObject({ code: 'index.overloaded' });
-    await world.run(3 * MINUTE_MS);
-    expect(receiveCounts(world)).toEqual([1]);
-    expect(world.outcomes()).toEqual([]);
-    world.store.broken.writes = undefined;
-    await world.run(10_000);
-    expect(world.outcomes()).toEqual(['written']);
-  });
-
   it('is followed by decisions with a bucket record read after it', async () => {
     const world = await createIngestWorld();
     await world.send(world.put('known'));
@@ -459,16 +427,6 @@ describe('receiving', () => {
     expect(world.messages()).toEqual([]);
     expect(world.outcomes()).toEqual(['written', 'written', 'written', 'written']);
   });
-
-  it('is not held up by slow messages', async () => {
-    const world = await createIngestWorld();
-    world.storageHooks.afterHead = () => new Promise(() => {});
-    await world.send(routedPut(world, 'slow'));
-    await world.run(200);
-    await world.send(world.put('fast'));
-    await world.run(200);
-    expect(await world.document('fast')).toBeDefined();
-  });
 });
 
 describe('a stop', () => {
@@ -542,17 +500,4 @@ it('a message that SQS does not delete is counted as settled when it was deleted
   await world.run(5 * MINUTE_MS);
   expect(world.outcomes()).toHaveLength(2);
   expect(world.settlements()).toEqual(['delete']);
-});
-
-it('an event of a bucket whose circuit is open is not attempted with the others', async () => {
-  const world = await createIngestWorld();
-  world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');
-  for (let count = 0; count < 10; count += 1) await world.send(world.put(`k-${count}`));
-  await world.run(1_000);
-  expect(circuitsReported(world.telemetry, 'opened')).toHaveLength(1);
-  for (let count = 0; count < 50; count += 1) await world.send(world.put(`later-${count}`));
-  await world.run(2_000);
-  const attempted = new Set(world.store.requests.flat().map(({ document }) => document.key));
-  // an attempt at a time
-  expect([...attempted].filter((key) => key.startsWith('later-')).length).toBeLessThan(10);
 });

@@ -126,19 +126,6 @@ describe('a message that is received for the first time when its retention is al
 });
 
 describe('a queue that no worker received from for almost as long as it keeps messages', () => {
-  it('opens a loss gap, once, when a worker receives again, though the queue is empty', async () => {
-    const world = await setUp();
-    await world.poll(world.worker(), 10 * 60_000);
-    await world.clock.advance(0.95 * RETENTION_MS);
-    await Promise.all([world.poll(world.worker(), 10 * 60_000), world.poll(world.worker(), 10 * 60_000)]);
-    await world.poll(world.worker(), HOUR_MS);
-    expect((await world.gaps()).map(([bucket]) => bucket)).toEqual(['photos']);
-    const first = await world.gaps();
-    await world.clock.advance(0.8 * RETENTION_MS);
-    await world.poll(world.worker(), 10 * 60_000);
-    expect(await world.gaps()).toEqual(first);
-  });
-
   it('is not one that was never received from, or whose empty answers went on', async () => {
     const world = await setUp();
     const expired = world.worker();

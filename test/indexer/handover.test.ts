@@ -65,17 +65,6 @@ describe('a record that is handed over', () => {
     expect(await world.gap()).toBeDefined();
   });
 
-  it('of a bucket that is not connected is dropped, and the next one after it is connected is not', async () => {
-    const world = await setUp();
-    await world.handover.handOver(world.record({ bucket: 'elsewhere' }));
-    expect(await world.gaps()).toEqual([]);
-    await updateRecord(world.state, refs.bucket('elsewhere'), () => ({ ...bucketRecord, bucket: 'elsewhere' }));
-    const handedOver = world.handover.handOver(world.record({ bucket: 'elsewhere' }));
-    await world.clock.advance(5_000);
-    await handedOver;
-    expect(await world.gaps()).toMatchObject([{ bucket: 'elsewhere' }]);
-  });
-
   it('is not handed over if the store refuses the gap, while those of another bucket are', async () => {
     const fault = new FaultError('index.unreachable', 'gone');
     const world = await setUp((state) => ({

@@ -2,13 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { circuitsReported } from '../support/fakes/circuits.ts';
 import { refs } from '../../src/store/stored.ts';
-import { BUCKET, createIngestWorld, QUEUE, nativeRecord, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { BUCKET, createIngestWorld, QUEUE, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const OTHER = 'other';
 const s3Down = new FaultError('s3.unavailable', '503');
-const denied = new FaultError('object.denied', 'no permission');
 
 function routedPut(world: IngestWorld, key: string, bucket = BUCKET) {
   world.storage.put(bucket, key);
@@ -18,15 +17,6 @@ function routedPut(world: IngestWorld, key: string, bucket = BUCKET) {
 const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => createIngestWorld({ ...options, buckets: [BUCKET, OTHER] });
 const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
 const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
-
-/** Sends an exact and an inexact event of the healthy neighbour, and expects both in the index within five seconds. */
-async function expectHealthy(world: IngestWorld, name: string, bucket = OTHER): Promise<void> {
-  await world.send(world.put(`exact-${name}`, { bucket }));
-  await world.send(routedPut(world, `inexact-${name}`, bucket));
-  await world.run(5 * SECOND_MS);
-  expect(await world.document(`exact-${name}`, bucket)).toBeDefined();
-  expect(await world.document(`inexact-${name}`, bucket)).toBeDefined();
-}
 
 describe('one object that S3 always answers with an error', () => {
   it('is observed by LIST from its third receive on', async () => {
@@ -39,20 +29,6 @@ describe('one object that S3 always answers with an error', () => {
     expect(await world.document('poison')).toMatchObject({ settled: true });
     expect(world.letters()).toEqual([]);
     expect(world.messages()).toEqual([]);
-  });
-
-  it('does not keep the circuit of its bucket open: the first other key closes it', async () => {
-    const world = await createIngestWorld();
-    const poisons = Array.from({ length: 8 }, (_, index) => `poison-${index}`);
-    world.storageHooks.afterHead = async (key) => {
-      if (key.startsWith('poison')) throw s3Down;
-    };
-    for (const key of poisons) await world.send(routedPut(world, key));
-    await world.run(SECOND_MS);
-    expect(opened(world)).toContain(`bucket ${BUCKET}`);
-    await world.send(routedPut(world, 'well'));
-    await world.run(2 * SECOND_MS);
-    expect(await world.document('well')).toBeDefined();
   });
 });
 
@@ -101,15 +77,6 @@ describe('a bucket that S3 does not serve', () => {
     const hiddenS = world.queues.settlements.filter(({ kind }) => typeof kind === 'number').map(({ kind }) => kind);
     expect([...new Set(hiddenS)]).toEqual([30, 60, 120, 200]);
     expect(new Set(receives(world))).toEqual(new Set([5]));
-  });
-
-  it('waits in its queue and not in hand, so that others have room', async () => {
-    const world = await twoBuckets({ limits: { heldMax: 40 } });
-    fail(world);
-    for (let count = 0; count < 100; count += 1) await world.send(routedPut(world, `k-${count}`));
-    await world.run(10 * SECOND_MS);
-    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeLessThanOrEqual(1);
-    await expectHealthy(world, 'beside');
   });
 
   it('has no more messages in flight than half of what stops receiving, and what is hidden until the number is read again', async () => {
@@ -161,22 +128,6 @@ describe('a bucket that S3 does not serve', () => {
   });
 });
 
-it('what all indices refuse is handed over like what one refuses: it costs few receives, and nothing becomes a letter', async () => {
-  const world = await twoBuckets();
-  await expectHealthy(world, 'before');
-  for (const bucket of [BUCKET, OTHER]) world.store.broken.buckets.set(bucket, 'bucket.index-denied');
-  for (let count = 0; count < 30; count += 1) {
-    await world.send(world.put(`k-${count}`), world.put(`k-${count}`, { bucket: OTHER }));
-    await world.run(SECOND_MS);
-  }
-  await world.run(9 * MINUTE_MS);
-  expect(Math.max(...receives(world))).toBeLessThanOrEqual(5);
-  expect(world.handedOver).toEqual([]);
-  await world.run(3 * MINUTE_MS);
-  expect(world.handedOver.length).toBeGreaterThanOrEqual(60);
-  expect([world.messages(), world.letters()]).toEqual([[], []]);
-});
-
 it('what was received half as often as is permitted is handed over, before restarts or other failures make it a letter', async () => {
   const world = await createIngestWorld({ maxReceiveCount: 9 });
   world.store.broken.buckets.set(BUCKET, 'bucket.index-denied');
@@ -189,38 +140,6 @@ it('what was received half as often as is permitted is handed over, before resta
   await world.run(10 * SECOND_MS);
   expect(world.handedOver).toHaveLength(1);
   expect(world.letters()).toEqual([]);
-});
-
-it('an attempt that has the place of one circuit and fails by its object leaves its message to wait alone, and does not ask again without a pause', async () => {
-  const world = await createIngestWorld();
-  const fault = { code: 'bucket.index-blocked', reason: 'as scripted' } as const;
-  world.circuits.indexFailed(BUCKET, fault, { sentAtMs: world.clock.monotonicMs(), isWhole: true });
-  let heads = 0;
-  world.storageHooks.afterHead = async () => {
-    heads += 1;
-    await world.clock.sleep(10);
-    throw denied;
-  };
-  await world.send(routedPut(world, 'poison'));
-  await world.run(25 * SECOND_MS);
-  expect(heads).toBeLessThanOrEqual(2);
-});
-
-it('an attempt that S3 holds back before it was sent leaves the attempt at its index to others', async () => {
-  const world = await createIngestWorld();
-  const sentAtMs = world.clock.monotonicMs();
-  world.circuits.indexFailed(BUCKET, { code: 'bucket.index-blocked', reason: 'as scripted' }, { sentAtMs, isWhole: true });
-  const fault = { code: 'bucket.missing', reason: 'as scripted' } as const;
-  world.circuits.storageAnswered({ bucket: BUCKET, region: 'us-east-1' }, { key: 'k', sentAtMs, fault });
-  await world.run(2 * SECOND_MS);
-  // another attempt hangs
-  expect(world.circuits.mayTry([`bucket ${BUCKET}`], new Set(), true)).toBe(true);
-  await world.send(routedPut(world, 'inexact'));
-  await world.run(SECOND_MS);
-  await world.send(world.put('exact'));
-  await world.run(SECOND_MS);
-  expect(await world.document('exact')).toBeDefined();
-  expect(await world.document('inexact')).toBeUndefined();
 });
 
 it('the index store that pushes one read of a record back is asked again, and nobody else waits', async () => {
@@ -241,20 +160,6 @@ it('the index store that pushes one read of a record back is asked again, and no
   await world.run(2 * SECOND_MS);
   expect(await world.document('k')).toBeDefined();
   expect(opened(world)).toEqual([]);
-});
-
-it('a prefix that is denied does not keep the other keys of its bucket from being served, and none of them is handed over', async () => {
-  const world = await createIngestWorld({ limits: { heldMax: 1_000 } });
-  world.storageHooks.afterHead = async (key) => {
-    if (key.startsWith('denied/')) throw denied;
-  };
-  for (let minute = 0; minute < 20; minute += 1) {
-    for (let count = 0; count < 15; count += 1) await world.send(routedPut(world, `denied/${minute}-${count}`));
-    await world.send(routedPut(world, `well-${minute}`));
-    await world.run(MINUTE_MS);
-  }
-  const well = await Promise.all(Array.from({ length: 19 }, (_, minute) => world.document(`well-${minute}`)));
-  expect(well.map((each) => each !== undefined)).not.toContain(false);
 });
 
 it('an outage of the index store for longer than a message may be held gives it back to its queue, and it is written by a later receive', async () => {
@@ -301,16 +206,4 @@ it('a write that fails each request that it is in is deferred alone after a few 
   }
   expect(world.settlements()).toContain('defer');
   expect(await world.document('k-59', OTHER)).toBeDefined();
-});
-
-it('a message of which one record waits and another is done keeps both', async () => {
-  const world = await twoBuckets();
-  world.storage.failWith(denied, { bucket: BUCKET });
-  for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `open-${count}`));
-  await world.run(SECOND_MS);
-  await world.send(routedPut(world, 'k'), nativeRecord('n', { bucket: OTHER, eventTimeMs: world.clock.nowMs() }));
-  await world.run(20 * MINUTE_MS);
-  expect(await world.document('n', OTHER)).toBeDefined();
-  expect(world.messages()).toEqual([]);
-  expect(world.letters()).toEqual([]);
 });

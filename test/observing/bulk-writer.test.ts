@@ -241,20 +241,6 @@ it('a request that the server refuses as a whole is halved down to the write tha
   expect(circuitsReported(world.telemetry, 'opened')).toEqual([]);
 });
 
-it('of a request that is halved, what has expired meanwhile is not sent', async () => {
-  const world = await setUp({}, (write, { clock }) => async (writes) => {
-    if (writes.length > 2) throw new FaultError('index.rejected', '413');
-    await clock.sleep(30_000);
-    return write(writes);
-  });
-  for (const key of ['a', 'b', 'c', 'd']) void world.write(key);
-  await run(world, 20);
-  await run(world, 30_000);
-  await run(world, 30_000);
-  expect(world.requests()).toEqual([['a', 'b']]);
-  expect(world.answers.get('d')).toEqual([{ kind: 'expired' }]);
-});
-
 describe('a push-back', () => {
   const pushedBack = { kind: 'fault', fault: { code: 'bucket.index-overloaded', reason: '429' } } as const;
 

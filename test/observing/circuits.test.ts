@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type Fault, type FaultCode } from '../../src/base/fault.ts';
-import { enrichmentCircuits, indexCircuits, observationCircuits, type CircuitId } from '../../src/observing/circuits.ts';
+import { indexCircuits, observationCircuits, type CircuitId } from '../../src/observing/circuits.ts';
 import { circuitsReported, createTestCircuits } from '../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -107,22 +107,6 @@ describe('the circuit of a region', () => {
       expect(regions()).toEqual([]);
     },
   );
-
-  it('counts no failure of a bucket, or of enrichment, whose own circuit is open', () => {
-    const world = setUp();
-    const enrich = (key: string) =>
-      world.circuits.storageAnswered(b, { key, sentAtMs: 0, enriches: true, fault: faultOf('s3.unavailable') });
-    for (let count = 0; count < 3; count += 1) world.answered(a, `k-${count}`, 's3.unavailable');
-    world.answered(far, 'k');
-    world.answered({ ...a, bucket: 'c' }, 'k');
-    for (let count = 0; count < 3; count += 1) enrich(`k-${count}`);
-    world.answered({ ...a, bucket: 'c' }, 'k');
-    for (let count = 0; count < 9; count += 1) {
-      world.answered(a, `l-${count}`, 's3.unavailable');
-      enrich(`l-${count}`);
-    }
-    expect(world.open()).toEqual(['bucket a', 'enrichment b']);
-  });
 
   it('opens on missing credentials, and so does the circuit of each bucket that meets them', () => {
     const world = setUp();
@@ -305,44 +289,12 @@ describe('an attempt at what fails', () => {
     expect(first()).toBe(true);
   });
 
-  it('needs all that fails to be due, and takes the turn of none that is not', async () => {
-    const world = setUp();
-    world.answered(a, 'k', 'bucket.missing');
-    await world.run(30_000);
-    world.circuits.indexFailed('a', faultOf('bucket.index-blocked'), { sentAtMs: 0, isWhole: true });
-    expect(world.mayTry(observationCircuits(a))).toBe(false);
-    expect(world.mayTry([`bucket a`])).toBe(true);
-    await world.run(30_000);
-    expect(world.mayTry(indexCircuits('a'))).toBe(true);
-  });
-
   it('never begins while the index store fails', async () => {
     const world = setUp();
     world.probe.fault = new FaultError('index.unreachable', 'gone');
     world.circuits.clusterFailed(faultOf('index.blocked'));
     await world.run(120_000);
     expect(world.mayTry(indexCircuits('a'))).toBe(false);
-  });
-
-  it('of enrichment is one at its bucket as well, and decides it', async () => {
-    const world = setUp();
-    world.answered(a, 'k', 'bucket.missing');
-    await world.run(30_000);
-    const enrich = (fault?: Fault) => {
-      if (!world.mayTry(enrichmentCircuits(a))) return false;
-      world.circuits.storageAnswered(a, {
-        key: 'k',
-        sentAtMs: world.clock.monotonicMs(),
-        enriches: true,
-        ...(fault !== undefined && { fault }),
-      });
-      return true;
-    };
-    expect(enrich(faultOf('bucket.missing'))).toBe(true);
-    expect(enrich()).toBe(false);
-    await world.run(30_000);
-    expect(enrich()).toBe(true);
-    expect(world.open()).not.toContain('bucket a');
   });
 });
 

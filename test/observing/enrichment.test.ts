@@ -129,17 +129,6 @@ describe('an exact event whose object S3 no longer has', () => {
     expect(await world.document('k')).not.toHaveProperty('tags');
     expect(results(world)).toEqual(['head gone', 'tags gone']);
   });
-
-  it('but the same bytes put later, is not said to be that one', async () => {
-    const world = await worldOf('head');
-    const record = put(world, 'k');
-    await world.run(20_000);
-    world.storage.put(BUCKET, 'k', { etag: 'etag-1', contentType: 'later' });
-    await world.send(record);
-    await world.run(200);
-    expect(await world.document('k')).not.toHaveProperty('content_type');
-    expect(results(world)).toEqual(['head gone']);
-  });
 });
 
 describe('a refusal', () => {
@@ -202,8 +191,6 @@ it.each<[string, Partial<PresentState>, FaultCode]>([
 const MINUTE_MS = 60_000;
 
 describe('an S3 that does not answer', () => {
-  const never = () => new Promise<never>(() => {});
-
   it('holds an event for ten seconds, then it is written plain, and holds up no message of another bucket', async () => {
     const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
     await world.changeBucket(BUCKET, { enrich: 'head' });
@@ -218,21 +205,6 @@ describe('an S3 that does not answer', () => {
     expect(await world.document('slow-0')).toMatchObject({ etag: 'etag-1', last_modified_exact: false });
     expect(new Set(results(world))).toEqual(new Set(['head late']));
     expect(new Set(world.outcomes())).toEqual(new Set(['written']));
-  });
-
-  it('holds no longer an event that waits for a place among the HEADs', async () => {
-    const world = await createIngestWorld({ limits: { headConcurrency: 1 }, buckets: [BUCKET, 'other'] });
-    await world.changeBucket(BUCKET, { enrich: 'tags' });
-    world.storageHooks.afterHead = never;
-    await world.send(world.put('observed', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
-    await world.run(200);
-    await world.send(put(world, 'k'));
-    await world.run(9_900);
-    expect(await world.document('k')).toBeUndefined();
-    await world.run(500);
-    expect(await world.document('k')).toBeDefined();
-    expect(results(world)).toEqual(['head late', 'tags late']);
-    expect(world.storage.asked).toEqual([]);
   });
 
   it('is asked seldom after three failures: the bucket’s events are written plain at once, until it answers', async () => {
@@ -253,51 +225,6 @@ describe('an S3 that does not answer', () => {
     expect(results(world).slice(6)).toEqual(['head ok', 'head ok']);
     expect(await world.document('fourth')).toMatchObject(enrichedFields);
   });
-
-  it('is asked no more for what waits already: after three failures the rest is written plain, and waits for no place', async () => {
-    const world = await createIngestWorld({ limits: { headConcurrency: 1 }, buckets: [BUCKET, 'other'] });
-    await world.changeBucket(BUCKET, { enrich: 'head' });
-    world.storage.hooks.before = () => Promise.reject(new FaultError('s3.unavailable', '503'));
-    for (let count = 0; count < 20; count += 1) await world.send(put(world, `k${count}`));
-    await world.run(500);
-    expect(world.storage.asked).toHaveLength(3);
-    // in whichever order: those that come while the third fails are told before it
-    expect(results(world).toSorted()).toEqual([
-      ...Array.from({ length: 17 }, () => 'head paused'),
-      ...Array.from({ length: 3 }, () => 'head s3.unavailable'),
-    ]);
-    world.storageHooks.afterHead = never;
-    await world.send(world.put('observed', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
-    await world.run(200);
-    await world.send(put(world, 'later'));
-    await world.run(200);
-    expect(await world.document('later')).toBeDefined();
-  });
-});
-
-it('an enriched decision has the life of any decision: with the time that its enrichment took it is not sent after 30 s, but decided anew', async () => {
-  const world = await createIngestWorld({ limits: { bulk: { actionsMax: 1, bytesMax: 5e6, lingerMs: 20, concurrency: 1 } } });
-  await world.changeBucket(BUCKET, { enrich: 'head' });
-  await world.run(10_050);
-  const answering = Promise.withResolvers<void>();
-  world.storage.hooks.before = () => answering.promise;
-  await world.send(put(world, 'k'));
-  await world.run(9_000);
-  // from here on the one bulk request hangs
-  const writing = Promise.withResolvers<void>();
-  world.store.broken.beforeWrite = () => writing.promise;
-  await world.connectBucket('other');
-  await world.send(world.put('hangs', { bucket: 'other' }));
-  await world.run(100);
-  answering.resolve();
-  await world.run(21_500);
-  expect(world.storage.asked).toHaveLength(1);
-  world.store.broken.beforeWrite = undefined;
-  writing.resolve();
-  await world.run(500);
-  expect(world.telemetry.labels('tally_bulk_actions_total')).toContainEqual({ answer: 'expired' });
-  expect(world.storage.asked).toHaveLength(2);
-  expect(await world.document('k')).toMatchObject(enrichedFields);
 });
 
 describe('an event that is received again', () => {

@@ -276,20 +276,6 @@ describe('a queue', () => {
     expect(await http.statusOf()).toMatchObject({ state: 'waiting' });
   });
 
-  it('is not concluded about from the time in which the store did not answer, so that no worker could say that it receives', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
-    http.visible.set(EVENTS, 3);
-    await world.pass(MINUTE_MS);
-    worker.kill();
-    world.outage.push(new FaultError('index.unreachable', 'down'));
-    await world.clock.advance(60 * MINUTE_MS);
-    await expect(http.store()).rejects.toThrow('down');
-    world.outage.pop();
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
-  });
-
   it('is not known while it cannot be read, and before the first look', async () => {
     const world = startWorld();
     const http = world.begin('http');

@@ -119,19 +119,6 @@ describe('gap reports', () => {
     expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
   });
 
-  it('stop waiting when their signal says so, while the others are stored', async () => {
-    const world = await setUp();
-    await world.gaps.report(report());
-    const controller = new AbortController();
-    const aborted = world.gaps.report(report(), controller.signal);
-    const other = world.gaps.report(report());
-    controller.abort(new Error('stopping'));
-    await expect(aborted).rejects.toThrow('stopping');
-    await world.clock.advance(1_000);
-    await other;
-    expect((await world.list({ limit: 100 })).items).toMatchObject([{ reasons: [{ count: 3 }] }]);
-  });
-
   it('of a bucket that is not connected are dropped', async () => {
     const world = await setUp();
     await world.gaps.report(report({ bucket: 'elsewhere' }));

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
-import { FaultError } from '../../src/base/fault.ts';
 
 /** A worker on another machine, whose clock is an hour ahead. */
 async function createLateWorker(world: JobsWorld) {
@@ -154,21 +153,6 @@ describe('a first index of one long turn', () => {
     expect(new Set(seen).size).toBe(seen.length);
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 1_000, missing: 1_000, written: 1_000 } });
   });
-
-  it('stores none for a turn that is over within a second', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { bucket: 40 });
-    let puts = 0;
-    world.startWorker({
-      tap: (call, moment) => {
-        if (moment === 'after' && call.startsWith('put job:')) puts += 1;
-      },
-    });
-    const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'done' });
-    // claimed, begun, compared, looked at before its end, ended
-    expect(puts).toBeLessThanOrEqual(5);
-  });
 });
 
 const PAGE = 10;
@@ -203,17 +187,6 @@ describe('pages of a listing without keys', () => {
     // none twice: the others are ordinary pages and probes for a cut
     expect(world.s3.pages.filter(({ token }) => token === '190').length).toBeLessThan(3);
   });
-
-  it('fail the job after three attempts if S3 refuses a token each time', async () => {
-    const world = await worldWith(500);
-    world.s3.onPage = (_page, { token }) => {
-      if (token === '250') throw new FaultError('object.failed', 'ListObjectsV2: 400 InvalidArgument');
-    };
-    world.startWorker();
-    const failed = await world.ended((await world.request({ now: true })).id);
-    const error = { code: 'object.failed', reason: 'ListObjectsV2: 400 InvalidArgument', after: BEFORE };
-    expect(failed).toMatchObject({ state: 'failed', error });
-  });
 });
 
 describe('pages without keys at the beginning of a listing', () => {
@@ -240,14 +213,5 @@ describe('pages without keys at the beginning of a listing', () => {
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 5 } });
     expect(await world.found()).toHaveLength(5);
-  });
-
-  it('fail a job whose first pages are refused each time', async () => {
-    const world = await worldBefore(450, { both: 20 });
-    world.s3.onPage = (_page, { token }) => {
-      if (token === '120') throw new FaultError('object.failed', 'ListObjectsV2: 400 InvalidArgument');
-    };
-    world.startWorker();
-    expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'failed', error: { code: 'object.failed' } });
   });
 });

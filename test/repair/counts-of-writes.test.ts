@@ -4,10 +4,8 @@ import { addCounts, noCounts, shownCounts, type ReconcileCounts } from '../../sr
 import { ANSWER_LIFE_MS } from '../../src/ordering/constants.ts';
 import type { TurnControls } from '../../src/repair/reconcile-turn.ts';
 import type { Store } from '../../src/store/store.ts';
-import { fill } from '../support/worlds/jobs-fill.ts';
 import { createReindexWorld } from '../support/worlds/reindex.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
-import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 type Write = Store['objects']['write'];
@@ -111,94 +109,5 @@ describe('the counts of a job', () => {
     });
     expectWhole(counts!);
     expect(await world.found()).toEqual(world.inBucket());
-  });
-
-  it.each(['that ends with a fault', 'whose worker is stopped', 'whose worker dies'] as const)(
-    'contain each write once after a turn %s, although the index is slow to show it',
-    async (end) => {
-      const store = createMemoryStore();
-      const world = await createJobsWorld({ store });
-      const shownAtMs = new Map<string, number>();
-      const before = { objects: { ...store.objects }, scan: { ...store.scan } };
-      let isLastRefused = true;
-      Object.assign(store.objects, {
-        write: async (writes: Parameters<Write>[0], signal?: AbortSignal) => {
-          // the last write is refused, or takes so long that its worker ends first
-          const isLate = isLastRefused && end !== 'that ends with a fault' && writes.some(({ document }) => document.key === 'c');
-          if (isLate) await world.clock.sleep(10_000, signal);
-          const isRefused = isLastRefused && end === 'that ends with a fault';
-          const taken = isRefused ? writes.slice(0, -1) : writes;
-          const answers = [...(await before.objects.write(taken, signal))];
-          // longer than the turn waits after its fault
-          for (const { document } of taken) if (!shownAtMs.has(document.key)) shownAtMs.set(document.key, world.clock.nowMs() + 120_000);
-          return writes.map(() => answers.shift() ?? { kind: 'fault', fault: { code: 'bucket.index-unavailable', reason: 'no shard' } });
-        },
-      });
-      Object.assign(store.scan, {
-        scan: async (...asked: Parameters<Store['scan']['scan']>) =>
-          (await before.scan.scan(...asked)).filter(({ key }) => (shownAtMs.get(key) ?? 0) <= world.clock.nowMs()),
-      });
-      for (const key of ['a', 'b', 'c']) await world.has(key, 'bucket');
-      // each key has a slice, so that the first one is counted before its turn ends
-      if (end !== 'that ends with a fault') world.s3.pageSize = 1;
-      const worker = world.startWorker();
-      const { id } = await world.request({ now: true });
-      await world.run(5_000);
-      expect(shownAtMs.size).toBeGreaterThan(0);
-      isLastRefused = false;
-      if (end === 'whose worker is stopped') await worker.stop(AbortSignal.abort(new Error('now')));
-      if (end === 'whose worker dies') worker.kill();
-      world.startWorker({ name: 'next' });
-      const { state, counts } = await world.ended(id);
-      expect(state).toBe('done');
-      expect(counts).toMatchObject({ listed: 3, equal: 0, missing: 3, written: 3 });
-      expectWhole(counts!);
-    },
-  );
-
-  it.each([1, 3, 5])('lack at most what a worker wrote in the five seconds before it died (death %i)', async (death) => {
-    const store = createMemoryStore();
-    // one turn that nothing splits: its progress alone is stored
-    const world = await createJobsWorld({ store, cutKeysMin: 10_000 });
-    const takenAtMs = { document: [] as number[], tombstone: [] as number[] };
-    const before = { ...store.objects };
-    Object.assign(store.objects, {
-      write: async (...asked: Parameters<Write>) => {
-        const answers = await before.write(...asked);
-        for (const [at, { document }] of asked[0].entries())
-          if (answers[at]?.kind === 'written') takenAtMs[document.deleted ? 'tombstone' : 'document'].push(world.clock.nowMs());
-        return answers;
-      },
-    });
-    await fill(world, { bucket: 400, index: 1_300 });
-    // both of its slices take some ten seconds
-    world.s3.pageSize = 20;
-    world.s3.onPage = ({ objects }) => (objects.length > 1 ? world.clock.sleep(500) : undefined);
-    world.s3.onHead = () => world.clock.sleep(150);
-    for (const taken of Object.values(takenAtMs)) taken.length = 0;
-    const worker = world.startWorker({ listings: 1 });
-    const { id } = await world.request({ now: true });
-    await world.run(1_300 + death * 2_700);
-    worker.kill();
-    const diedMs = world.clock.nowMs();
-    world.startWorker({ name: 'next' });
-    const { state, counts, deletions } = await world.ended(id);
-    // the limit is 1,000, and what the dead worker had reserved is spent
-    expect({ state, limit: deletions?.limit }).toEqual({ state: 'done', limit: 1_000 });
-    expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(1_000);
-    expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(deletions?.reserved ?? 0);
-    const view = counts!;
-    expectWhole(view);
-    expect(view).toMatchObject({ listed: 400 });
-    const lateOf = (taken: readonly number[]): number => taken.filter((atMs) => atMs > diedMs - 5_500 && atMs <= diedMs).length;
-    for (const [counted, taken] of [
-      [view.written, takenAtMs.document],
-      [view.tombstones, takenAtMs.tombstone],
-    ] as const) {
-      expect(counted).toBeLessThanOrEqual(taken.length);
-      expect(counted).toBeGreaterThanOrEqual(taken.length - lateOf(taken));
-    }
-    expect(view.missing).toBe(view.written);
-    expect(view.phantom).toBe(view.tombstones + view.held);
   });
 });

@@ -190,28 +190,6 @@ describe('what goes wrong', () => {
     });
   });
 
-  it('a beginning at which process after process dies fails its job after three of them', async () => {
-    const world = await createJobsWorld();
-    const { id } = await world.request({ now: true });
-    const deaths: string[] = [];
-    for (let count = 0; count < 5; count += 1) {
-      const doomed = world.startWorker({ name: `doomed-${count}` });
-      world.s3.onPage = () => {
-        deaths.push(`doomed-${count}`);
-        doomed.kill();
-        return new Promise(() => {});
-      };
-      // one at a time: nothing else would tell whose request it is
-      for (let seconds = 0; seconds < 300 && deaths.length === count && (await world.job(id))?.state === 'queued'; seconds += 1)
-        await world.run(1_000);
-    }
-    expect(await world.job(id)).toMatchObject({
-      state: 'failed',
-      error: { code: 'internal.unexpected', reason: '3 processes in a row ended while they worked on this job' },
-    });
-    expect(deaths).toEqual(['doomed-0', 'doomed-1', 'doomed-2']);
-  });
-
   it('a beginning that fails because of the job is tried three times, some seconds apart', async () => {
     const world = await createJobsWorld();
     world.s3.onPage = () => {

@@ -1,7 +1,6 @@
 /** Deletions that wait for a person, in the whole machinery of jobs and gaps: nothing but that person's consent deletes them, and nothing hides them. */
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { RequestError } from '../../src/base/request-error.ts';
 import { markSchema, nextOf, type GapReport } from '../../src/records/dirty.ts';
 import { closeGapsOf } from '../support/worlds/gaps.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
@@ -81,19 +80,6 @@ describe('deletions that wait for a person', () => {
     expect([await world.left(), await world.gaps()]).toEqual([1, []]);
   });
 
-  it('wait in the job of a bulk delete that names no keys, which closes its own gap and adds to what waits', async () => {
-    const world = await createHeldWorld();
-    // the keys of the bulk delete
-    await fill(world, { index: 1_100 }, 'bulk/');
-    expect(await world.left()).toBe(1_305);
-    await world.tell('bulk-delete');
-    await world.calm(5 * MINUTE_MS);
-    expect(await world.lastJob()).toMatchObject({ state: 'done', counts: { tombstones: 0, held: 1_305 } });
-    expect(await world.gaps()).toEqual([]);
-    expect(await world.waiting()).toEqual([['', 1_305]]);
-    expect(await world.left()).toBe(1_305);
-  });
-
   it('wait in the jobs of every kind of gap, also of a key', async () => {
     const world = await createHeldWorld();
     for (const [kind, more] of [
@@ -108,37 +94,6 @@ describe('deletions that wait for a person', () => {
       expect(await world.left()).toBe(205);
     }
     expect(await world.waiting()).toContainEqual(['', 205]);
-  });
-
-  it('wait in a scheduled sweep, and in a re-index that a person starts, with and without the wait', async () => {
-    const world = await createHeldWorld();
-    // as the weekly sweep starts it
-    const sweep = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'schedule' });
-    const ids = [sweep.id];
-    for (const now of [true, false]) {
-      expect(await world.ended(ids.at(-1) ?? '')).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 205 } });
-      expect(await world.left()).toBe(205);
-      ids.push((await world.request({ now })).id);
-    }
-  });
-
-  it('wait in a job that was paused before they were held back, and is resumed', async () => {
-    for (const isAnnounced of [false, true]) {
-      const world = await createWorld();
-      if (isAnnounced) await world.tell('bulk-delete');
-      const own = { bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap' } as const;
-      const { id } = await world.jobs.start(own);
-      slowPages(world, 20_000);
-      while ((await world.job(id))?.comparingAtMs === undefined) await world.run(100);
-      await world.jobs.pause(id);
-      world.s3.onPage = async () => {};
-      expect(await world.left()).toBe(1_205);
-      const other = await world.request({ now: true });
-      expect(await world.ended(other.id)).toMatchObject({ state: 'done', counts: { held: 1_205 } });
-      await world.jobs.resume(id);
-      expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { held: 1_205 } });
-      expect(await world.left()).toBe(1_205);
-    }
   });
 
   it('are deleted when a person allows it, no more than that, whatever is gone from the bucket meanwhile', async () => {
@@ -201,52 +156,6 @@ describe('a job that is over before all is compared', () => {
     expect(await world.waiting()).toEqual([['', 205]]);
   });
 
-  it('Fix: lets no successor delete more when a person cancels it within a second of its limit', async () => {
-    const world = await createWorld();
-    await fill(world, { both: 1_000 }, 'z/');
-    slowPages(world, 200, 20);
-    await world.tell('loss');
-    while ((await world.lastJob())?.deletions?.reserved !== 1_000) await world.run(100, true);
-    await world.run(200);
-    await world.jobs.cancel((await world.lastJob())!.id);
-    world.s3.onPage = async () => {};
-    await world.calm(10 * MINUTE_MS);
-    expect(await world.left()).toBe(1_000 + 205);
-    expect(await world.waiting()).toEqual([['', 205]]);
-  });
-
-  it('Fix: has no second limit by its successor, however often it is stopped', async () => {
-    const world = await createWorld(0);
-    for (let number = 0; number < 20; number += 1) await fill(world, { both: 5, index: 100 }, `${String(number).padStart(2, '0')}/`);
-    slowPages(world, 10_000, 10);
-    await world.tell('loss');
-    for (const act of ['cancel', 'pause'] as const) {
-      const before = (await world.lastJob())?.id;
-      while ((await world.lastJob())?.id === before || ((await world.lastJob())?.counts?.phantom ?? 0) < 300) await world.run(500, true);
-      await world.jobs[act]((await world.lastJob())!.id);
-    }
-    world.s3.onPage = async () => {};
-    await world.calm(20 * MINUTE_MS);
-    expect(await world.left()).toBeGreaterThanOrEqual(100 + 1_000);
-    expect(await world.waiting()).toEqual([['', (await world.left()) - 100]]);
-  });
-
-  it('Fix: has no second limit by its successor where it failed', async () => {
-    const world = await createWorld(600);
-    await fill(world, { both: 100 }, 'z/');
-    world.s3.pageSize = 10;
-    world.s3.onPage = (_page, { after }) => {
-      if (after.startsWith('z/')) throw new FaultError('listing.disorder', 'b after a');
-    };
-    await world.tell('loss');
-    while ((await world.lastJob())?.state !== 'failed') await world.run(1_000, true);
-    expect(await world.left()).toBe(100);
-    await fill(world, { index: 900 }, 'later/');
-    world.s3.onPage = async () => {};
-    await world.calm(20 * MINUTE_MS);
-    expect([await world.left(), await world.waiting()]).toEqual([1_000, [['', 900]]]);
-  });
-
   it('Fix: does not overrule a newer one when it is resumed', async () => {
     const world = await createBusyWorld(undefined);
     await world.jobs.pause(world.id);
@@ -255,15 +164,6 @@ describe('a job that is over before all is compared', () => {
     expect([await world.left(), await world.waiting()]).toEqual([100, []]);
     await world.jobs.resume(world.id);
     await world.ended(world.id);
-    expect(await world.waiting()).toEqual([]);
-  });
-
-  it('Fix: brings nothing back by a refused act once it has ended', async () => {
-    const world = await createHeldWorld();
-    const { id } = (await world.lastJob())!;
-    await world.ended((await world.jobs.allow(id, 'alice')).id);
-    await expect(world.jobs.cancel(id)).rejects.toMatchObject({ code: 'job.not-cancellable' });
-    await expect(world.jobs.pause(id)).rejects.toMatchObject({ code: 'job.not-pausable' });
     expect(await world.waiting()).toEqual([]);
   });
 
@@ -283,19 +183,6 @@ describe('a job that is over before all is compared', () => {
     await world.ended(id);
     expect(await found()).toEqual([12]);
   });
-
-  it('leaves what it held back, but never less than was known', async () => {
-    const world = await createWorld(2_205);
-    await world.tell('loss');
-    await world.calm(5 * MINUTE_MS);
-    expect(await world.waiting()).toEqual([['', 1_205]]);
-    await fill(world, { both: 50 }, 'z/');
-    slowPages(world, 2_000, 10);
-    const { id } = await world.request({ now: true });
-    while (((await world.jobs.get(id)).counts?.held ?? 0) === 0) await world.run(100);
-    await world.jobs.cancel(id);
-    expect(await world.waiting()).toEqual([['', 1_205]]);
-  });
 });
 
 describe('a gap whose repair does not continue', () => {
@@ -313,21 +200,6 @@ describe('a gap whose repair does not continue', () => {
     expect(await next(world)).toEqual(['its re-index waits: object.denied: the bucket policy']);
     world.s3.onHead = () => {};
     await world.calm(10 * MINUTE_MS);
-    expect(await world.gaps()).toEqual([]);
-  });
-
-  it('Fix: is there also where only the job of a person waits', async () => {
-    const world = await createWorld(0);
-    await fill(world, { index: 9 }, 'secret/');
-    world.s3.onHead = (key) => {
-      if (key.startsWith('secret/')) throw new FaultError('object.denied', 'the bucket policy');
-    };
-    const { id } = await world.request();
-    await world.calm(20 * MINUTE_MS);
-    expect(await world.job(id)).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
-    expect(await next(world)).toEqual(['its re-index waits: object.denied: the bucket policy']);
-    world.s3.onHead = () => {};
-    await world.calm(20 * MINUTE_MS);
     expect(await world.gaps()).toEqual([]);
   });
 
@@ -393,43 +265,6 @@ describe('a gap whose repair does not continue', () => {
     expect([await world.gaps(), await world.found()]).toEqual([[], world.inBucket()]);
   });
 
-  it.each([
-    ['a prefix', 12, 20],
-    ['a key of each page', 12, 2],
-  ])('Fix: of %s that S3 refuses fails after its time, and other keys have their turn', async (_what, count, pageSize) => {
-    const world = await createWorld(0);
-    for (let page = 0; page < count; page += 1) {
-      await world.has(`k/${String(page).padStart(2, '0')}/a`, 'both');
-      await world.has(`k/${String(page).padStart(2, '0')}/b-refused`, 'index');
-    }
-    world.s3.pageSize = pageSize;
-    world.s3.onHead = (asked) => {
-      if (asked.endsWith('refused')) throw new FaultError('object.denied', 'the bucket policy');
-    };
-    await world.tell('loss');
-    await world.calm(40 * MINUTE_MS);
-    expect((await world.allJobs())[0]).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
-    await world.has('z/1', 'bucket');
-    await world.calm(20 * MINUTE_MS);
-    // another gap's job may occupy the bucket at this moment; it gives up after ten minutes
-    const request = () =>
-      world.request({ prefix: 'z/' }).catch((error: unknown) => {
-        if (error instanceof RequestError && error.code === 'job.conflict') return undefined;
-        throw error;
-      });
-    let job = await request();
-    for (let minutes = 0; job === undefined && minutes < 25; minutes += 1) {
-      await world.calm(MINUTE_MS);
-      job = await request();
-    }
-    await world.calm(3 * MINUTE_MS);
-    expect(await world.job(job?.id ?? '')).toMatchObject({ state: 'done' });
-    expect((await world.gaps()).length).toBeGreaterThan(0);
-    world.s3.onHead = () => {};
-    await world.calm(8 * 60 * MINUTE_MS);
-    expect([await world.gaps(), await world.found()]).toEqual([[], world.inBucket()]);
-  });
-
   it('Fix: leaves eight of many keys that S3 refuses, compares the rest, and fails', async () => {
     const world = await createWorld(0, { listings: 2 });
     for (let page = 0; page < 12; page += 1) {
@@ -445,19 +280,6 @@ describe('a gap whose repair does not continue', () => {
     await world.calm(60 * MINUTE_MS);
     expect(await world.job(id)).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
     expect(await world.gaps()).toHaveLength(8);
-  });
-
-  it('Fix: says that it waits for another job of the bucket', async () => {
-    const world = await createWorld(0);
-    await fill(world, { both: 100 }, 'big/');
-    slowPages(world, 20_000, 5);
-    await world.request({ prefix: 'big/', now: true });
-    await world.tell('loss');
-    await world.calm(3 * MINUTE_MS);
-    expect(await next(world)).toEqual(['a re-index begins once no other job of the bucket runs']);
-    world.s3.onPage = async () => {};
-    await world.calm(10 * MINUTE_MS);
-    expect(await world.gaps()).toEqual([]);
   });
 });
 

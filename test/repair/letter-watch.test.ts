@@ -254,24 +254,6 @@ describe('a letter that SQS moved and that is discarded', () => {
 });
 
 describe('more letters than can be read', () => {
-  it('Fix: open a gap of every bucket of the queue, once a day, by all workers together', async () => {
-    const world = await setUp();
-    await world.connect('docs');
-    for (let each = 0; each < 1_000; each += 1) await world.queues.send(DLQ, OURS);
-    await world.look();
-    expect(await world.gaps()).toEqual([]);
-    await world.move();
-    await world.look();
-    expect((await world.gaps()).map(({ bucket, count }) => [bucket, count])).toEqual([
-      ['docs', 1],
-      ['photos', 1],
-    ]);
-    for (let hours = 0; hours < 23; hours += 1) await world.look(HOUR_MS);
-    expect(await world.gapCount()).toBe(1);
-    await world.look(2 * HOUR_MS);
-    expect(await world.gapCount()).toBe(2);
-  });
-
   it('leave the buckets of other queues alone', async () => {
     const deadLetterQueues = [
       { queueUrl: DLQ, of: [QUEUE] },
@@ -311,22 +293,5 @@ describe('the reading of a dead-letter queue', () => {
     await world.move();
     for (let hours = 0; hours < 47; hours += 1) await world.look(HOUR_MS);
     expect(world.queues.messages(DLQ)[0]?.receiveCount).toBe(2);
-  });
-
-  it('of one queue is done though another one fails, and is reported', async () => {
-    const deadLetterQueues = [
-      { queueUrl: SECOND_DLQ, of: [SECOND] },
-      { queueUrl: DLQ, of: [QUEUE] },
-    ];
-    const world = await setUp({ deadLetterQueues });
-    await world.move(nativeBody('photos'), SECOND_DLQ);
-    await world.move();
-    world.refuse(SECOND_DLQ);
-    await world.look();
-    expect(await world.gapCount()).toBe(1);
-    expect(world.telemetry.recorded('requestFailed')[0]).toEqual(['look for letters that SQS moved', 'queue.unreachable', 'gone']);
-    world.refuse(undefined);
-    await world.look();
-    expect(await world.gapCount()).toBe(2);
   });
 });

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
-import { BUCKET } from '../support/worlds/ingest.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
-import { createFakeTelemetry, createFakeClock } from '../support/fakes/ports.ts';
-import { createReindexJobs } from '../../src/repair/job-requests.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 import { refs, updateRecord, readRecord } from '../../src/store/stored.ts';
 import type { JobRecord } from '../../src/records/job.ts';
 import { createGapWorld } from '../support/worlds/gaps.ts';
@@ -130,24 +128,6 @@ describe('the deletion limit', () => {
       await world.jobs.decline(id);
       expect(await world.ended(within.id)).toMatchObject({ state: 'cancelled' });
     });
-
-    it('says so if the job has made them', async () => {
-      const { world, id, job } = await allowed();
-      const { state } = world;
-      let isRead = false;
-      const late: typeof state = {
-        ...state,
-        async list(...args) {
-          const found = await state.list(...args);
-          if (!isRead) await world.ended(job.id);
-          isRead = true;
-          return found;
-        },
-      };
-      const jobs = createReindexJobs({ state: late, clock: world.clock, telemetry: createFakeTelemetry() });
-      await expect(jobs.decline(id)).rejects.toMatchObject({ code: 'job.nothing-waits' });
-      expect(await world.found()).toEqual([]);
-    });
   });
 });
 
@@ -198,62 +178,6 @@ describe('pausing and resuming', () => {
     // each may have found another one there, but never two
     expect(answers.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1);
     expect(states.filter((state) => state !== 'paused').length).toBeLessThanOrEqual(1);
-  });
-
-  it('that another job keeps from going on keeps count of what it deleted meanwhile', async () => {
-    const world = await createJobsWorld();
-    const { id } = await world.request({ now: true });
-    await world.jobs.pause(id);
-    const deletions = { limit: 1_000, reserved: 1_000 };
-    await updateRecord(world.state, refs.job(id), (job) => job && { ...job, startedAtMs: 1, comparingAtMs: 1, deletions });
-    const names = (applyJobId: string) => updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, applyJobId });
-    const other = await world.jobs.start({ bucket: BUCKET, prefix: 'none/', mode: 'apply', requestedBy: 'gap' });
-    await world.jobs.pause(other.id);
-    // the bucket's record still names the first job: as one that another job takes at this moment
-    await names(id);
-    let isTaken = false;
-    const state = {
-      ...world.state,
-      async get(...args: Parameters<typeof world.state.get>) {
-        const found = await world.state.get(...args);
-        const job = await world.job(id);
-        if (isTaken || job?.state !== 'running' || args[0] !== refs.bucket(BUCKET).id) return found;
-        isTaken = true;
-        await updateRecord(world.state, refs.job(id), (current) => {
-          return current && { ...current, deletions: { ...deletions, reserved: 1_100 } };
-        });
-        await updateRecord(world.state, refs.job(other.id), (current) => current && { ...current, state: 'queued' as const });
-        await names(other.id);
-        return found;
-      },
-    };
-    const jobs = createReindexJobs({ state, clock: world.clock, telemetry: createFakeTelemetry() });
-    await expect(jobs.resume(id)).rejects.toMatchObject({ code: 'job.conflict' });
-    expect(await world.job(id)).toMatchObject({ state: 'paused', deletions: { limit: 1_000, reserved: 1_100 } });
-  });
-
-  it('sets a job aside whose bucket another one has taken', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { both: 100 });
-    slowPages(world);
-    const worker = world.startWorker();
-    const { id } = await world.request({ now: true });
-    await world.run(3_000);
-    await worker.stop();
-    // as whoever resumed it would leave it, and died before it occupied the bucket
-    await world.jobs.pause(id);
-    const other = await world.request();
-    await updateRecord(world.state, refs.job(id), (job) => job && { ...job, state: 'running' as const, dueAtMs: world.clock.nowMs() });
-    const pages = world.s3.pages.length;
-    world.startWorker();
-    await world.run(30_000);
-    // one look at what the other begins with
-    expect(world.s3.pages.length - pages).toBeLessThanOrEqual(1);
-    await world.run(200_000);
-    await world.ended(other.id);
-    expect(await world.job(id)).toMatchObject({ state: 'paused' });
-    await world.jobs.resume(id);
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 100 } });
   });
 
   it('is refused where there is nothing to pause or to resume', async () => {

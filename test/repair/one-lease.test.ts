@@ -195,86 +195,8 @@ describe('a lease without progress', () => {
   });
 });
 
-describe('the jobs of one process', () => {
-  it('spread over processes, each in one of them', async () => {
-    const world = await createJobsWorld();
-    for (let small = 0; small < 8; small += 1) for (let key = 0; key < 30; key += 1) await world.has(`part-${small}/${key}`, 'both');
-    slowPages(world, 2_000, 2);
-    const ids: string[] = [];
-    for (let small = 0; small < 8; small += 1) ids.push((await world.request({ mode: 'report', prefix: `part-${small}/` })).id);
-    for (const name of ['a', 'b']) world.startWorker({ name, listings: 4 });
-    const holders = new Map<string, Set<string>>();
-    for (let second = 0; second < 20; second += 1) {
-      await world.run(1_000);
-      for (const { id, lease } of await world.allJobs())
-        if (lease !== undefined) holders.set(id, (holders.get(id) ?? new Set()).add(lease.worker));
-    }
-    const names = new Set([...holders.values()].flatMap((each) => [...each].map((name) => name.split('/')[0])));
-    expect(names).toEqual(new Set(['a', 'b']));
-    for (const each of holders.values()) expect(each.size).toBe(1);
-    for (const id of ids) expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 30 } });
-  });
-});
-
-// What a store that fails for a moment must not stop for long.
-
-const lostAnswer = new FaultError('index.unreachable', 'no answer within 30000 ms');
-
-/** How long a job of some five turns takes, in the world's own time. */
-async function jobTook(tapOf: (world: JobsWorld) => Tap): Promise<number> {
-  const world = await createJobsWorld();
-  await fill(world, { both: 3_000 });
-  // 150 pages of a second: 30 s a turn
-  slowPages(world, 1_000, 20);
-  world.startWorker({ listings: 1, tap: tapOf(world) });
-  const { id } = await world.request({ now: true, mode: 'report' });
-  const startedMs = world.clock.nowMs();
-  expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 3_000, equal: 3_000 } });
-  return world.clock.nowMs() - startedMs;
-}
-
-/** Fails the `nth` call of those that match, before or after it was carried out. */
-function failing(nth: number, at: 'before' | 'after', matches: (call: string) => boolean, error: FaultError): Tap {
-  let left = nth;
-  return (call, moment) => {
-    if (moment !== at || !matches(call)) return;
-    left -= 1;
-    if (left === 0) throw error;
-  };
-}
-
-const isJobPut = (call: string): boolean => call.startsWith('put job:');
-
-describe('a job goes on soon', () => {
-  const undisturbed = jobTook(() => () => undefined);
-
-  it.each([1, 2, 3, 5])('Fix: when the answer to write %d of its record is lost', async (nth) => {
-    // a lease of which its worker does not know is watched for a minute, once it is due after 20 s; workers look every 10 s at least
-    const takenOverMs = 20_000 + 10_000 + 60_000 + 10_000;
-    expect(await jobTook(() => failing(nth, 'after', isJobPut, lostAnswer))).toBeLessThan((await undisturbed) + takenOverMs);
-  });
-
-  it('Fix: when a lease could not be renewed and nobody else took it', async () => {
-    const outageMs = 62_000;
-    let sinceMs = Infinity;
-    const tookMs = await jobTook((world) => {
-      const isOut = (): boolean => world.clock.nowMs() >= sinceMs && world.clock.nowMs() < sinceMs + outageMs;
-      world.s3.onPage = async (_page, { after }) => {
-        const hangs = after !== '' && sinceMs === Infinity;
-        if (hangs) sinceMs = world.clock.nowMs();
-        await world.clock.sleep(hangs ? outageMs : 1_000);
-      };
-      return (call, moment) => {
-        if (moment === 'before' && call.startsWith('put ') && isOut()) throw lostAnswer;
-      };
-    });
-    expect(tookMs).toBeLessThan((await undisturbed) + outageMs + 90_000);
-  });
-});
-
 // Workers whose clocks are wrong, by a day in both directions: what they leave behind blocks a job no longer than that of others.
 
-const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -303,17 +225,4 @@ describe('a worker that dies during a turn', () => {
     await world.run(20_000 + 60_000 + 40_000);
     expect(await world.job(id)).toMatchObject({ state: 'done', counts: { listed: 400 } });
   });
-});
-
-it('Fix: a job that is resumed long after its worker died continues at once', async () => {
-  const { world, id } = await afterDeath(0);
-  await world.jobs.pause(id);
-  await world.run(2 * MINUTE_MS);
-  world.startWorker({ name: 'heir', listings: 1 });
-  await world.run(2 * MINUTE_MS);
-  // far longer than anything is put off (5 min) or a lease is watched (60 s)
-  await world.clock.advance(2 * HOUR_MS);
-  await world.jobs.resume(id);
-  await world.run(40_000);
-  expect(await world.job(id)).toMatchObject({ state: 'done' });
 });

@@ -121,20 +121,3 @@ describe('a message that ends its process', () => {
     expect([faults(world), world.messages()]).toEqual([['message.received-too-often'], []]);
   });
 });
-
-it('a letter is sent only once its gap is stored, and its message deleted only once the letter is sent', async () => {
-  const world = await createWorld({ maxReceiveCount: 100 });
-  const steps: unknown[] = [];
-  const send = world.queues.send.bind(world.queues);
-  world.queues.send = async (...args) => {
-    steps.push(['send', await lostBuckets(world)]);
-    return send(...args);
-  };
-  world.queues.broken.beforeSettling = async () => void steps.push(['settle', world.letters().length]);
-  await send(QUEUE, { body: JSON.stringify({ Records: [nativeRecord('')] }), attributes: {} });
-  await world.run(5_000);
-  expect(steps).toEqual([
-    ['send', ['photos']],
-    ['settle', 1],
-  ]);
-});

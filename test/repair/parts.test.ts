@@ -112,25 +112,6 @@ describe('the parts of a job', () => {
     expect((await world.job(id))?.state).toBe('running');
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
   });
-
-  it('are compared while the request waits until lists show the job', async () => {
-    const { createMemoryStore } = await import('../support/fakes/memory-store.ts');
-    const memory = createMemoryStore();
-    const shown = Promise.withResolvers<void>();
-    let waits = false;
-    const put: typeof memory.state.put = async (entry, ...rest) => {
-      if (waits && entry.kind === 'bucket' && entry.listed !== 'soon') await shown.promise;
-      return memory.state.put(entry, ...rest);
-    };
-    const world = await bucketOf(OBJECTS, { store: { ...memory, state: { ...memory.state, put } } });
-    waits = true;
-    world.startWorker();
-    const requested = world.request({ now: true });
-    await runUntil(world, async () => ((await world.allJobs())[0]?.parts ?? []).length > 0);
-    shown.resolve();
-    const { id } = await requested;
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
-  });
 });
 
 describe('a stop', () => {

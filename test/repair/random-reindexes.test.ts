@@ -1,192 +1,149 @@
+/** Re-indexes of random buckets into real stores, by the product's own turn: parts at once, turns and pages that end anywhere, changes while it lists. */
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compareKeys } from '../../src/base/key-order.ts';
 import { createSqliteStore } from '../../src/store/sqlite/store.ts';
-import type { ObjectDocument } from '../../src/ordering/document.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { ListedEntry } from '../support/servers/listing/contents.ts';
-import { startListingServer } from '../support/servers/listing/listing-server.ts';
-import type { ListingServer } from '../support/servers/listing/listing-server.ts';
-import type { Fault } from '../support/servers/listing/listing-faults.ts';
 import { isLong } from '../support/breadth.ts';
-import { openTestStore } from '../support/servers/opensearch.ts';
-import { createReindexer } from '../support/random/reindex.ts';
-import type { Reindexer } from '../support/random/reindex.ts';
-import { expectedCounts, historyOf } from '../support/random/reindex-history.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
+import { awkwardNames } from '../support/servers/listing/key-space.ts';
+import { openTestStore } from '../support/servers/opensearch.ts';
+import { createReindexWorld } from '../support/worlds/reindex.ts';
 
 interface OpenedStore {
   readonly store: Store;
-  readonly close: () => Promise<void>;
+  readonly dispose: () => Promise<void>;
 }
 
-async function openSqlite(): Promise<OpenedStore> {
-  const folder = await mkdtemp(join(tmpdir(), 'tally-reindex-'));
+function openSqlite(): OpenedStore {
+  const folder = mkdtempSync(join(tmpdir(), 'tally-reindex-'));
   const store = createSqliteStore(join(folder, 'index.sqlite'));
-  return {
-    store,
-    close: async () => {
-      await store.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+  const dispose = async (): Promise<void> => {
+    await store.close();
+    rmSync(folder, { recursive: true });
   };
-}
-
-async function openOpenSearch(): Promise<OpenedStore> {
-  const opened = openTestStore();
-  return { store: opened.store, close: () => opened.dispose() };
+  return { store, dispose };
 }
 
 const stores = [
-  ['SQLite', openSqlite, isLong ? 45 : 15],
-  ...(opensearchUrl() === undefined ? [] : ([['OpenSearch', openOpenSearch, isLong ? 10 : 4]] as const)),
+  ['SQLite', openSqlite, isLong ? 60 : 15],
+  ...(opensearchUrl() === undefined ? [] : ([['OpenSearch', openTestStore, isLong ? 10 : 3]] as const)),
 ] as const;
 
-const PREFIXES = ['', '', '', 'a', 'a/', 'ab', '\u{1f600}', '\ufffd/', ' ', 'none such/'];
+const keyOf = fc
+  .tuple(
+    fc.constantFrom('', 'a/', 'ab/', '\u{1f600}/', '\u{1f600}', '\ufffd/', '\ufffd', 'a%2Fb/'),
+    fc.constantFrom(...awkwardNames),
+    fc.nat(3),
+  )
+  .map(([folder, name, number]) => `${folder}${name}${number === 0 ? '' : number}`);
+
+/** What the bucket and the index say of a key when the re-index begins, and what happens to it while the bucket is listed. */
+const historyOf = fc.record({
+  key: keyOf,
+  inBucket: fc.boolean(),
+  inIndex: fc.constantFrom('same' as const, 'other' as const, 'tombstone' as const, 'none' as const),
+  change: fc.constantFrom('none' as const, 'none' as const, 'put' as const, 'delete' as const),
+  atPage: fc.integer({ min: 1, max: 10 }),
+  isToldLate: fc.boolean(),
+});
+
+type KeyHistory = typeof historyOf extends fc.Arbitrary<infer Drawn> ? Drawn : never;
 
 const planOf = fc.record({
-  seed: fc.integer({ min: 1, max: 1_000_000 }),
-  keys: fc.integer({ min: 0, max: 150 }),
-  pageMax: fc.integer({ min: 1, max: 40 }),
-  prefix: fc.constantFrom(...PREFIXES),
-  fill: fc.boolean(),
-  parts: fc.integer({ min: 1, max: 4 }),
-  slicesMax: fc.integer({ min: 1, max: 5 }),
+  histories: fc.uniqueArray(historyOf, { selector: ({ key }) => key, maxLength: 80, size: 'max' }),
+  prefix: fc.constantFrom('', '', '', 'a', 'a/', 'ab', '\u{1f600}', '\ufffd/', ' ', 'none such/'),
+  /** The keys at which its parts end, by their places. */
+  ends: fc.array(fc.nat(), { maxLength: 3, size: 'max' }),
+  pageSize: fc.integer({ min: 1, max: 40 }),
+  /** After how many slices each turn ends. */
+  slices: fc.integer({ min: 1, max: 5 }),
+  /** Nothing changes meanwhile, so that it is known what is counted. */
+  isCalm: fc.boolean(),
 });
 
-/** What makes a turn end with a fault, and may be tried again. */
-const passing: readonly Fault[] = [
-  { kind: 'slow-down', share: 0.05 },
-  { kind: 'reset', share: 0.05 },
-  { kind: 'error', status: 500, code: 'InternalError', share: 0.05, operations: ['list', 'head'] },
-  { kind: 'cut-xml', share: 0.05 },
-  { kind: 'cut-body', share: 0.05 },
-  { kind: 'no-end', share: 0.05 },
-  { kind: 'empty', share: 0.05 },
-  { kind: 'swapped', share: 0.05 },
-  { kind: 'repeated', share: 0.05 },
-  { kind: 'restarted', share: 0.05 },
-  { kind: 'foreign', share: 0.05 },
-];
-
-type Play = Parameters<Reindexer['run']>[2] & { readonly pageMax: number; readonly isComplete?: boolean };
-
-/** A run that fails is made smaller for so long, and no longer: what hangs would hang in every smaller run. */
-const ended = { interruptAfterTimeLimit: 500_000, markInterruptAsFailure: true };
+/** What a re-index of these keys has to count when nothing changes meanwhile. */
+function countsOf(histories: readonly KeyHistory[]) {
+  const present = histories.filter(({ inBucket }) => inBucket);
+  return {
+    listed: present.length,
+    missing: present.filter(({ inIndex }) => inIndex === 'tombstone' || inIndex === 'none').length,
+    stale: present.filter(({ inIndex }) => inIndex === 'other').length,
+    phantom: histories.filter(({ inBucket, inIndex }) => !inBucket && (inIndex === 'same' || inIndex === 'other')).length,
+  };
+}
 
 describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns) => {
-  let server: ListingServer;
   let opened: OpenedStore;
-  let reindexer: Reindexer;
-
   beforeAll(async () => {
-    server = await startListingServer();
-    opened = await open();
+    opened = open();
     await opened.store.setup.prepare();
-    reindexer = createReindexer(opened.store, server);
   });
-  afterAll(async () => {
-    reindexer.close();
-    await opened.close();
-    await server.close();
-  });
+  afterAll(() => opened.dispose());
 
-  /** A bucket of its own for each run: what one leaves is no start for the next. */
-  async function inBucket(work: (bucket: string) => Promise<void>): Promise<void> {
-    const bucket = `random-${randomBytes(6).toString('hex')}`;
-    try {
-      await work(bucket);
-    } finally {
-      server.setFaults();
-      server.setPageMax(1_000);
-      server.removeBucket(bucket);
-      await opened.store.objects.removeBucket(bucket);
-    }
-  }
+  it('makes the index say under its prefix what the bucket says, and leaves the rest', async () => {
+    const property = fc.asyncProperty(planOf, async ({ histories, prefix, ends, pageSize, slices, isCalm }) => {
+      const { store } = opened;
+      const bucket = `random-${randomBytes(6).toString('hex')}`;
+      const world = await createReindexWorld({ store, bucket });
+      for (const { key, inBucket, inIndex } of histories) {
+        const state = world.put(key);
+        if (inIndex !== 'none')
+          await world.index(
+            key,
+            inIndex === 'tombstone' ? { present: false } : { ...state, ...(inIndex === 'other' && { etag: 'other' }) },
+          );
+        if (!inBucket) world.s3.objects.delete(key);
+      }
+      await store.scan.refresh(bucket);
+      const before = await world.found();
 
-  /** Plays a re-index, after which the index says under its prefix what the bucket says. `isComplete`: and says all. */
-  async function play(bucket: string, history: ReturnType<typeof historyOf>, { pageMax, isComplete = false, ...plan }: Play) {
-    const contents = await reindexer.begin(bucket, history);
-    server.setPageMax(pageMax);
-    const counts = await reindexer.run(bucket, history, plan);
-    const documents = await reindexer.documents(bucket);
-    const { entries } = contents.slice({ prefix: plan.prefix, after: '', limit: 100_000 });
-    expectSame(
-      documents.filter(({ key }) => key.startsWith(plan.prefix)),
-      entries,
-      isComplete,
-    );
-    return { counts, documents };
-  }
+      const late: (() => Promise<unknown>)[] = [];
+      let pages = 0;
+      world.s3.pageSize = pageSize;
+      world.s3.onPage = async () => {
+        pages += 1;
+        for (const { key, change, atPage, isToldLate } of histories) {
+          if (isCalm || change === 'none' || atPage !== pages || !key.startsWith(prefix)) continue;
+          const state = change === 'put' ? world.put(key, { etag: 'changed' }) : ({ present: false } as const);
+          if (change === 'delete') world.s3.objects.delete(key);
+          const document = world.documentFor(key, state, { ageMs: 0 });
+          const tell = (): Promise<unknown> => store.objects.write([{ document, equalClock: 'refuse' }]);
+          await (isToldLate ? late.push(tell) : tell());
+        }
+      };
+      const counts = { listed: 0, missing: 0, stale: 0, phantom: 0 };
+      async function runPart(after: string, upTo: string | undefined): Promise<void> {
+        let cursor = after;
+        for (let isDone = false; !isDone;) {
+          let left = slices;
+          const request = { prefix, after: cursor, ...(upTo !== undefined && { upTo }) };
+          const turn = await world.run(request, { shouldEnd: () => (left -= 1) < 0 });
+          ({ done: isDone, cursor } = turn);
+          for (const name of ['listed', 'missing', 'stale', 'phantom'] as const) counts[name] += turn.counts[name];
+        }
+      }
+      const endKeys = histories.length === 0 ? [] : ends.map((place) => histories[place % histories.length]!.key);
+      const bounds = ['', ...[...new Set(endKeys)].toSorted(compareKeys), undefined];
+      const over = new AbortController();
+      const running = Promise.all(bounds.slice(1).map((upTo, at) => runPart(bounds[at] ?? '', upTo))).finally(() => over.abort());
+      while (!over.signal.aborted) await world.clock.advance(1_000);
+      await running;
+      for (const tell of late) await tell();
 
-  test('ends equal, and counts what the oracle counts', async () => {
-    const property = fc.asyncProperty(planOf, ({ keys, ...plan }) =>
-      inBucket(async (bucket) => {
-        const history = historyOf(bucket, { seed: plan.seed, keys, changes: 0, requests: 1 }, Date.now());
-        const { counts, documents } = await play(bucket, history, { ...plan, isDisturbed: false, isComplete: plan.fill });
-        const inPrefix = history.keys.filter(({ key }) => key.startsWith(plan.prefix));
-        expect(counts).toMatchObject(expectedCounts(inPrefix, plan.fill));
-        const untouched = history.keys.filter(({ key, document }) => !key.startsWith(plan.prefix) && document?.deleted === false);
-        expect(documents.filter(({ key }) => !key.startsWith(plan.prefix))).toEqual(sorted(untouched.map(({ document }) => document!)));
-      }),
-    );
-    await fc.assert(property, { numRuns, ...ended });
-  }, 600_000);
-
-  test('ends equal with changes made while it lists, turns ended, limited and killed, and told late', async () => {
-    const changing = fc.tuple(planOf, fc.integer({ min: 1, max: 80 }));
-    const property = fc.asyncProperty(changing, ([{ keys, ...plan }, changes]) =>
-      inBucket(async (bucket) => {
-        const requests = 2 + Math.ceil(keys / plan.pageMax);
-        const history = historyOf(bucket, { seed: plan.seed, keys, changes, requests }, Date.now());
-        await play(bucket, history, { ...plan, isDisturbed: true });
-      }),
-    );
-    await fc.assert(property, { numRuns, ...ended });
-  }, 600_000);
-
-  test('ends equal where pages of the listing and of the index end anywhere in it', async () => {
-    const large = fc.record({
-      seed: fc.integer({ min: 1, max: 1_000_000 }),
-      keys: fc.integer({ min: 2_500, max: 4_000 }),
-      pageMax: fc.integer({ min: 200, max: 1_000 }),
-      slicesMax: fc.integer({ min: 1, max: 2 }),
+      await store.scan.refresh(bucket);
+      const isWithin = (found: string): boolean => found.startsWith(prefix);
+      const found = await world.found();
+      expect(found.filter(isWithin)).toEqual(world.bucketHolds().filter(isWithin));
+      expect(found.filter((each) => !isWithin(each))).toEqual(before.filter((each) => !isWithin(each)));
+      if (isCalm) expect(counts).toEqual(countsOf(histories.filter(({ key }) => isWithin(key))));
+      await store.objects.removeBucket(bucket);
     });
-    const property = fc.asyncProperty(large, ({ keys, ...sizes }) =>
-      inBucket(async (bucket) => {
-        const history = historyOf(bucket, { seed: sizes.seed, keys, changes: 0, requests: 1 }, Date.now());
-        const plan = { ...sizes, prefix: '', fill: true, parts: 1, isDisturbed: false, isComplete: true };
-        const { counts } = await play(bucket, history, plan);
-        expect(counts).toMatchObject(expectedCounts(history.keys, true));
-      }),
-    );
-    await fc.assert(property, { numRuns: Math.ceil(numRuns / 15), ...ended });
-  }, 600_000);
-
-  test('ends equal through every fault of a listing that passes', async () => {
-    const property = fc.asyncProperty(planOf, ({ keys, ...plan }) =>
-      inBucket(async (bucket) => {
-        const history = historyOf(bucket, { seed: plan.seed, keys, changes: 5, requests: 10 }, Date.now());
-        server.setFaults(...passing);
-        await play(bucket, history, { ...plan, pageMax: Math.max(5, plan.pageMax), isDisturbed: false });
-      }),
-    );
-    await fc.assert(property, { numRuns: Math.ceil(numRuns / 4), ...ended });
-  }, 600_000);
-});
-
-/** The index says of each object what the bucket says, where it says anything. `isComplete`: and says all. */
-function expectSame(documents: readonly ObjectDocument[], entries: readonly ListedEntry[], isComplete: boolean): void {
-  const wanted = entries.map(({ key, state: { etag, sizeBytes, storageClass } }) => ({ key, etag, size: sizeBytes, storageClass }));
-  const found = documents.map(({ key, etag, size, storage_class: storageClass }, at) => {
-    return { key, etag, size, storageClass: storageClass ?? (isComplete ? undefined : entries[at]?.state.storageClass) };
+    // a run that fails is made smaller for so long, and no longer: what hangs would hang in every smaller run
+    await fc.assert(property, { numRuns, interruptAfterTimeLimit: 500_000, markInterruptAsFailure: true });
   });
-  expect(found).toEqual(wanted);
-}
-
-function sorted(documents: readonly ObjectDocument[]): readonly ObjectDocument[] {
-  return documents.toSorted((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
-}
+});

@@ -143,17 +143,6 @@ describe('a document as new as the listing', () => {
     expect((await world.run()).counts).toMatchObject({ stale: 0, in_flight: 1, written: 0, head_requests: 1 });
     expect(await world.found()).toEqual(['a newer']);
   });
-
-  it('that keeps changing is left to the live path in the end', async () => {
-    const world = await createReindexWorld();
-    world.put('a', { etag: 'listed' });
-    await world.index('a', present);
-    world.hooks.beforeWrite = async () => {
-      await world.clock.advance(1_000);
-      await world.index('a', { ...present, etag: `live ${world.clock.nowMs()}` }, { ageMs: 0 });
-    };
-    expect(await world.run()).toMatchObject({ done: true, counts: { in_flight: 1, written: 0 } });
-  });
 });
 
 describe('a phantom', () => {
@@ -241,19 +230,6 @@ describe('a store that fails', () => {
     world.hooks.beforeWrite = () => {};
     expect(await world.run({ after: result.cursor })).toMatchObject({ done: true, counts: { listed: 2 } });
     expect(await world.found()).toEqual(world.bucketHolds());
-  });
-
-  it('counts the life of an observation from when it was asked, not from when it had to wait for its place', async () => {
-    const world = await createReindexWorld();
-    for (let index = 0; index < 60; index += 1) await world.index(`k${index}`, present);
-    // 16 at once, each taking 9 s: the last begin when the first would have expired
-    world.s3.onHead = () => world.clock.sleep(9_000);
-    const running = world.run();
-    await world.clock.advance(60_000);
-    expect(await running).toMatchObject({
-      done: true,
-      counts: { tombstones: 60, head_requests: expect.toSatisfy((count: number) => count < 100) as number },
-    });
   });
 
   it('ends with a fault where a page became too old to be written, and the next turn lists it again', async () => {

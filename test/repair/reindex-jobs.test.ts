@@ -106,18 +106,6 @@ describe('requesting a re-index', () => {
     expect((await jobs.list({ limit: 100 })).items).toEqual([winner]);
   });
 
-  it('is repeated when the slot was taken and left between its look and its write', async () => {
-    const interfere = async (state: StateStore) => {
-      const others = createReindexJobs({ state, clock: createFakeClock(), telemetry: createFakeTelemetry() });
-      await others.cancel((await others.request(reindexRequest({ bucket: 'photos' }), 'the first')).id);
-    };
-    const { jobs } = await setUp((state) => racingState(state, { times: 1, matches: isSlot, interfere }));
-    expect(await jobs.request(reindexRequest({ bucket: 'photos' }), 'the second')).toMatchObject({
-      requested_by: 'the second',
-      state: 'queued',
-    });
-  });
-
   it.each<[string, { readonly bucket: string }]>([
     ['bucket.not-connected', { bucket: 'elsewhere' }],
     ['bucket.not-connected', { bucket: 'x'.repeat(9_999) }],
@@ -282,16 +270,6 @@ describe('a report that ends early', () => {
     expect(await world.loss()).toMatchObject({ differences: [{ jobId: id, missing: 25, stale: 0, phantom: 31 }] });
     // it did not compare all of the bucket
     expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
-  });
-
-  it('forgets nothing if it found none so far', async () => {
-    const world = await compared();
-    const whole = await world.start({ mode: 'report' });
-    await noteCompared(world.state, whole, world.counted({ stale: 3 }));
-    const { atMs, counts } = world.counted({});
-    const { id } = await world.start({ id: 'job-000000002-000000000002', mode: 'report', counts });
-    await transitionJob(world.state, id, { kind: 'cancel', atMs });
-    expect(await world.loss()).toMatchObject({ differences: [{ jobId: whole.id, stale: 3 }] });
   });
 
   it('opens nothing that was closed since, if it had ended before', async () => {

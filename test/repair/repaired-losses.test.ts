@@ -6,7 +6,7 @@ import { markSchema } from '../../src/records/dirty.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
 import { createWatchIndices } from '../../src/connect/index-identity.ts';
-import { openChangeGap, createGapReports } from '../../src/observing/gaps.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
 import { createLetterWatch, createLetterBrowser } from '../../src/repair/dead-letters.ts';
 import { readNow } from '../support/fakes/dead-letter-queues.ts';
 import { closeGapsOf } from '../support/worlds/gaps.ts';
@@ -102,29 +102,6 @@ describe('tags of a bucket that asks for them', () => {
     expect(job).toMatchObject({ state: 'done' });
     await world.stop();
     expect((await world.stored('k'))?.tags).toEqual({ colour: 'blue' });
-  });
-
-  it.each<[string, (world: Awaited<ReturnType<typeof createWorld>>) => Promise<unknown>]>([
-    [
-      'a loss of unknown events',
-      ({ gaps, clock }) => gaps.report({ bucket: BUCKET, kind: 'loss', reason: 'expired', seenAtMs: clock.nowMs() }),
-    ],
-    ['a change of the connection', ({ state, clock }) => openChangeGap({ state, clock }, { bucket: BUCKET, source: 'notification' })],
-  ])('are right again after %s, by a job that a person asked for meanwhile or by that of the gap', async (_, lose) => {
-    const world = await createWorld({ enrich: 'tags' });
-    await world.has('k', { tags: { colour: 'red' } }, { colour: 'red' });
-    world.s3.objects.set('k', { ...world.s3.objects.get('k')!, tags: { colour: 'blue' } });
-    const lost = lose(world);
-    await world.run(2);
-    await lost;
-    const { id } = await world.request({});
-    expect(await world.job(id)).toMatchObject({ tags: true });
-    await world.run(1_500);
-    expect(await world.openGaps()).toEqual([]);
-    expect((await world.stored('k'))?.tags).toEqual({ colour: 'blue' });
-    // without a gap a job reads no tags: they cost a request for each object
-    expect(await world.job((await world.request({})).id)).not.toHaveProperty('tags');
-    await world.stop();
   });
 });
 

@@ -118,17 +118,6 @@ describe('schedules', () => {
     expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(true);
   });
 
-  it('do not begin twice in one process', async () => {
-    const { worker } = setUp();
-    const schedules = worker();
-    const { runs, work } = createWork();
-    const both = [schedules.runIfDue(purge, work, never), schedules.runIfDue(purge, work, never)];
-    await settled();
-    runs[0]?.end();
-    expect(await Promise.all(both)).toEqual([true, false]);
-    expect(runs).toHaveLength(1);
-  });
-
   it('go on looking after the store failed', async () => {
     const { state, clock, telemetry } = setUp();
     let isDown = true;

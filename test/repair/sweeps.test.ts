@@ -134,31 +134,6 @@ describe('the sweep of unsettled documents', () => {
     await expect(world.unsettledSweep(stopping.signal)).rejects.toThrow('the process stops');
     expect(world.storage.observed).toHaveLength(16);
   });
-
-  it('Fix: of a bucket whose HEADs are slow ends after a minute, continues there, and leaves the next bucket its turn', async () => {
-    const world = await setUp(['a-slow', 'photos']);
-    const keys = Array.from({ length: 150 }, (_, at) => `key-${String(at).padStart(3, '0')}`);
-    for (const key of keys) world.storage.put('a-slow', key);
-    world.storage.put('photos', 'neighbour');
-    await world.store(keys.map((key) => ({ ...world.unsettled(key, 11 * MINUTE_MS), bucket: 'a-slow' })));
-    await world.store([world.unsettled('neighbour', 11 * MINUTE_MS)]);
-    const readState = world.storage.readState.bind(world.storage);
-    world.storage.readState = async (...args) => {
-      if (args[0].bucket === 'a-slow') await world.clock.sleep(1_000);
-      return readState(...args);
-    };
-    await world.unsettledSweep(never);
-    expect(await world.stored('neighbour')).toMatchObject({ settled: true });
-    const first = world.storage.observed.filter((name) => name.startsWith('a-slow/'));
-    // with a second for each HEAD; those that run at the end of the minute still end
-    expect(first.length).toBeGreaterThanOrEqual(60);
-    expect(first.length).toBeLessThanOrEqual(76);
-    world.storage.observed.splice(0);
-    await world.unsettledSweep(never);
-    expect(world.storage.observed[0]).toBe(`a-slow/${keys[first.length] ?? ''}`);
-    await world.unsettledSweep(never);
-    for (const key of keys) expect(await world.stored(key, 'a-slow')).toMatchObject({ settled: true });
-  });
 });
 
 describe('the purge of tombstones', () => {
@@ -185,20 +160,6 @@ describe('the purge of tombstones', () => {
     expect((await readRecord(world.state, refs.bucket('photos')))?.purge?.upTo).toEqual(marked?.purge?.next.position);
     expect(world.telemetry.logged('sweep ended')).toEqual([{ sweep: 'tombstones', bucket: 'photos', result: 'ok', objects: 1_201 }]);
     expect(world.telemetry.labels('tally_sweeps_total').at(-1)).toEqual({ sweep: 'tombstones', result: 'ok' });
-  });
-
-  it('gives each bucket its turn within the hour', async () => {
-    const world = await setUp(['huge', 'photos']);
-    await world.store([world.tombstone('a', 1)]);
-    await world.tombstoneSweep(never);
-    await world.clock.advance(TOMBSTONE_LIFE_MS);
-    const purge = world.maintenance.purge.bind(world.maintenance);
-    // more than can be purged in five minutes
-    world.maintenance.purge = async (bucket, page, signal) => (bucket === 'huge' ? page.limit : purge(bucket, page, signal));
-    const begunMs = world.clock.monotonicMs();
-    await world.tombstoneSweep(never);
-    expect(world.clock.monotonicMs() - begunMs).toBeLessThanOrEqual(5 * MINUTE_MS + 250);
-    expect(await world.stored('a')).toBeUndefined();
   });
 });
 

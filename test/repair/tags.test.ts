@@ -132,23 +132,6 @@ describe('a turn that fills in', () => {
   const heads = { ...bucketRecord, enrich: 'head' as const };
   const tags = { ...bucketRecord, enrich: 'tags' as const };
 
-  it('reads tags and metadata, writes the documents that lack them, and no others', async () => {
-    const untouched = await world.stored('c');
-    const { counts, examples, done } = await world.run({ bucket: tags, fill: true });
-    expect({ done, counts }).toMatchObject({ done: true, counts: { listed: 3, equal: 3, unenriched: 0, written: 2, head_requests: 3 } });
-    expect(examples).toEqual({});
-    for (const key of ['a', 'b']) {
-      expect(await world.stored(key)).toMatchObject({
-        content_type: 'text/plain',
-        user_metadata: { owner: 'me' },
-        tags: { colour: 'red' },
-      });
-    }
-    expect(await world.stored('c')).toEqual(untouched);
-    const again = await world.run({ bucket: tags, fill: true });
-    expect(again.counts).toMatchObject({ equal: 3, unenriched: 0, written: 0, head_requests: 3 });
-  });
-
   it('reads the tags again of documents that have some: they may be of a time before the bucket asked for tags again', async () => {
     world.put('c', { ...world.s3.objects.get('c'), tags: { colour: 'blue' } });
     const { counts, examples } = await world.run({ bucket: tags, fill: true });
@@ -173,16 +156,6 @@ describe('a turn that fills in', () => {
     await world.run({ bucket, fill: true });
     for (const key of ['bare', 'enriched']) expect(await world.stored(key)).toMatchObject({ storage_class: 'STANDARD' });
     expect((await world.run({ bucket, fill: true })).counts).toMatchObject({ equal: 5, incomplete: 0, written: 0 });
-  });
-
-  it('believes the listing about the storage class where a HEAD of a compatible store does not name it', async () => {
-    world.put('d', { ...content, storageClass: 'COLD' });
-    world.s3.onHead = (key) => {
-      // as the adapter reads a HEAD without the header
-      if (key === 'd') world.put('d', { ...world.s3.objects.get('d'), storageClass: 'STANDARD' });
-    };
-    await world.run({ bucket: heads });
-    expect(await world.stored('d')).toMatchObject({ storage_class: 'COLD', user_metadata: { owner: 'me' } });
   });
 
   it('reads what the bucket asks for: metadata without tags, or tags where the metadata is known', async () => {

@@ -124,17 +124,6 @@ describe('an object for which the scan shows no document', () => {
   /** D − M of what is listed at this moment. */
   const listingClock = (): number => clockOfMs(world.clock.nowMs() - MARGIN_MS);
 
-  it('is written without reading what is stored; what the scan shows beside it is read', async () => {
-    world.put('missing');
-    const stale = world.put('stale', { etag: 'new' });
-    await world.index('stale', { ...stale, etag: 'old' });
-    await world.index('phantom', stale);
-    expect((await world.run()).counts).toMatchObject({ missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1 });
-    expect(read).toEqual(['phantom', 'stale']);
-    expect(await world.found()).toEqual(world.bucketHolds());
-    expect(await world.stored('missing')).toMatchObject({ source: 'listing', settled: true, clock: listingClock() });
-  });
-
   it('replaces a tombstone of before the listing', async () => {
     world.put('back');
     await world.index('back', { present: false });
@@ -174,18 +163,6 @@ describe('an object for which the scan shows no document', () => {
     await world.index('a', state, { ageMs: 1_000 });
     world.hooks.scanned = () => [];
     expect((await world.run()).counts).toMatchObject({ equal: 1, missing: 0, written: 0, head_requests: 0 });
-  });
-
-  it('is read in a report, and asked for by a HEAD in an enriched bucket', async () => {
-    world.put('a');
-    const report = world.run({ mode: 'report' });
-    // a report may look again later
-    await world.clock.advance(60_000);
-    expect((await report).counts).toMatchObject({ missing: 1, written: 0 });
-    expect(read).toContain('a');
-    read = [];
-    expect((await world.run({ bucket: { ...bucketRecord, enrich: 'head' } })).counts).toMatchObject({ missing: 1, head_requests: 1 });
-    expect(read).toEqual(['a']);
   });
 });
 

@@ -93,7 +93,7 @@ export function obey(server: ListingServer): void {
   });
 }
 
-/** Renders pages as {@link renderPage} does, encoded and without faults, of contents that no longer change. */
+/** Renders pages as {@link renderPage} does, encoded, of contents that no longer change. */
 type PreparedPages = (request: Omit<PageRequest, 'isEncoded'>) => { readonly body: Buffer; readonly keys: number };
 
 /**
@@ -123,7 +123,7 @@ function preparePages(contents: Contents): PreparedPages {
     const from = firstOf(keys.length, (at) => compareKeys(keys[at] ?? '', after) > 0 && compareKeys(keys[at] ?? '', prefix) >= 0);
     const end = from + firstOf(keys.length - from, (at) => !(keys[from + at] ?? '').startsWith(prefix));
     const to = Math.min(end, from + limit);
-    const facts = { keys: to - from, isTruncated: to < end, saysSo: true, last: keys[to - 1] };
+    const facts = { keys: to - from, isTruncated: to < end, last: keys[to - 1] };
     const head = headOf({ ...request, isEncoded: true }, facts);
     return { body: Buffer.concat([Buffer.from(head), objects.subarray(offsets[from], offsets[to]), Buffer.from(END)]), keys: to - from };
   };

@@ -1,6 +1,5 @@
-/** Pages of ListObjectsV2 as S3 writes them, and as it should not. */
+/** Pages of ListObjectsV2 as S3 writes them. */
 import type { Contents, ListedEntry, Slice } from './contents.ts';
-import type { FaultKind } from './listing-faults.ts';
 
 export interface PageRequest extends Slice {
   readonly bucket: string;
@@ -14,18 +13,12 @@ export interface Page {
   readonly keys: number;
 }
 
-/** Renders a page of the contents, spoilt by the fault if there is one. */
-export function renderPage(contents: Contents, request: PageRequest, fault?: FaultKind): Page {
-  const slice = contents.slice(fault === 'restarted' ? { ...request, after: '' } : request);
-  // without a prefix no key is foreign
-  const entries = fault === 'foreign' && request.prefix === '' ? slice.entries : spoiltEntries(slice.entries, fault);
-  const isTruncated = fault === 'empty' || slice.isTruncated;
+/** Renders a page of the contents. */
+export function renderPage(contents: Contents, request: PageRequest): Page {
+  const { entries, isTruncated } = contents.slice(request);
   const encode = request.isEncoded ? urlEncoded : xmlEscaped;
-  // S3 continues an empty page where it stopped, and loses nothing
-  const last = fault === 'empty' ? request.after : slice.entries.at(-1)?.key;
-  const head = headOf(request, { keys: entries.length, isTruncated, saysSo: fault !== 'no-end', last });
-  const body = head + entries.map((entry) => objectXml(entry, encode)).join('') + END;
-  return { body: fault === 'cut-xml' ? body.slice(0, cutOf(body)) : body, keys: entries.length };
+  const head = headOf(request, { keys: entries.length, isTruncated, last: entries.at(-1)?.key });
+  return { body: head + entries.map((entry) => objectXml(entry, encode)).join('') + END, keys: entries.length };
 }
 
 export const END = '</ListBucketResult>';
@@ -33,20 +26,18 @@ export const END = '</ListBucketResult>';
 interface PageFacts {
   readonly keys: number;
   readonly isTruncated: boolean;
-  /** Whether the page says that it is truncated, or that it is not. */
-  readonly saysSo: boolean;
   /** The key that the next page begins after. */
   readonly last: string | undefined;
 }
 
 /** A page up to its objects. */
-export function headOf(request: PageRequest, { keys, isTruncated, saysSo, last }: PageFacts): string {
+export function headOf(request: PageRequest, { keys, isTruncated, last }: PageFacts): string {
   const encode = request.isEncoded ? urlEncoded : xmlEscaped;
   let body = `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>${request.bucket}</Name><Prefix>${encode(request.prefix)}</Prefix>`;
   if (request.after !== '') body += `<StartAfter>${encode(request.after)}</StartAfter>`;
   body += `<KeyCount>${keys}</KeyCount><MaxKeys>${request.limit}</MaxKeys>`;
   if (request.isEncoded) body += '<EncodingType>url</EncodingType>';
-  if (saysSo) body += `<IsTruncated>${isTruncated}</IsTruncated>`;
+  body += `<IsTruncated>${isTruncated}</IsTruncated>`;
   if (isTruncated && last !== undefined) body += `<NextContinuationToken>${tokenOf(last)}</NextContinuationToken>`;
   return body;
 }
@@ -63,23 +54,6 @@ export function keyOfToken(token: string): string {
 
 function tokenOf(key: string): string {
   return Buffer.from(key).toString('base64url');
-}
-
-/** In the middle of an object, if there is one. */
-function cutOf(body: string): number {
-  const middle = body.indexOf('<ETag>', Math.floor(body.length / 2));
-  return middle === -1 ? Math.floor(body.length / 2) : middle;
-}
-
-function spoiltEntries(entries: readonly ListedEntry[], fault: FaultKind | undefined): readonly ListedEntry[] {
-  if (fault === 'empty') return [];
-  const middle = Math.floor(entries.length / 2);
-  const [before, at, after] = [entries.slice(0, middle), entries[middle], entries.slice(middle + 1)];
-  if (at === undefined) return entries;
-  if (fault === 'swapped') return after[0] === undefined ? entries : [...before, after[0], at, ...after.slice(1)];
-  if (fault === 'repeated') return [...before, at, at, ...after];
-  if (fault === 'foreign') return [...entries.slice(0, -1), { ...at, key: '\u{10ffff}foreign' }];
-  return entries;
 }
 
 /** As S3 does: like a form, with slashes left alone. */

@@ -1,6 +1,6 @@
 /**
- * A small S3 of the tests' own: computed buckets (see key-space.ts) that can be changed while they are listed, S3's
- * latency, and its faults on command. It listens on loopback, by path-style addresses, and checks no signature.
+ * A small S3 of the tests’ own: computed buckets (see key-space.ts) that can be changed while they are listed.
+ * It listens on loopback, by path-style addresses, and checks no signature.
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -8,27 +8,28 @@ import { createContents } from './contents.ts';
 import type { Contents } from './contents.ts';
 import { createKeySpace } from './key-space.ts';
 import type { KeyShape, ListedState } from './key-space.ts';
-import { createFaults } from './listing-faults.ts';
-import type { ActiveFault, Fault, ListingRequest, Operation } from './listing-faults.ts';
 import { keyOfToken, renderPage } from './listing-page.ts';
 import { closeServer, listen } from '../listening.ts';
 
-/** Requests answered since the server began or `resetCounts`, by kind; those that met a fault are among them. */
-export type RequestCounts = Readonly<Record<Operation | 'refused' | 'keysListed', number>>;
+type Operation = 'list' | 'head' | 'head-bucket' | 'versioning' | 'location' | 'lifecycle';
+
+/** What a request asks for. */
+interface ListingRequest {
+  readonly operation: Operation;
+  readonly bucket: string;
+  /** Of a HEAD the key; of a listing the key after which its page begins. */
+  readonly key: string;
+  readonly prefix: string;
+}
+
+/** Requests answered since the server began or `resetCounts`, by kind. */
+export type RequestCounts = Readonly<Record<Operation | 'keysListed', number>>;
 
 export interface ListingServer {
   /** What AWS_ENDPOINT_URL_S3 is set to. */
   readonly url: string;
   /** Makes a bucket, with the first `count` keys of a shape, and gives its contents, which may be changed at any time. */
   createBucket(name: string, shape?: KeyShape, count?: number): Contents;
-  /** The contents of a bucket. Throws when there is no such bucket. */
-  contents(name: string): Contents;
-  /** From now on there is no such bucket. */
-  removeBucket(name: string): void;
-  /** Replaces all faults; of several that match the first counts. */
-  setFaults(...faults: readonly Fault[]): void;
-  /** The most keys of a page, whatever is asked for, as S3 may. Default: S3's limit of 1,000. */
-  setPageMax(keys: number): void;
   /** Called with each request first. Where it returns true, it has answered in the place of S3, as a proxy may. */
   setForger(forger: Forger | undefined): void;
   /** Awaited before each request is answered from the contents: the moment to change them. */
@@ -47,8 +48,6 @@ const REGION = 'us-east-1';
 /** Starts the server. */
 export async function startListingServer(): Promise<ListingServer> {
   const buckets = new Map<string, Contents>();
-  const faults = createFaults();
-  let pageMax = PAGE_MAX;
   let forger: Forger | undefined;
   let hook: ((request: ListingRequest) => void | Promise<void>) | undefined;
   let counts = noRequests();
@@ -63,16 +62,13 @@ export async function startListingServer(): Promise<ListingServer> {
     if (forger?.(incoming, outgoing) === true) return;
     // every answer of S3 has one, whatever its status
     outgoing.setHeader('x-amz-request-id', 'TESTREQUEST00001');
-    const question = questionOf(incoming, pageMax);
+    const question = questionOf(incoming, PAGE_MAX);
     if (question === undefined) return refuse(outgoing, { status: 501, code: 'NotImplemented' });
     counts[question.operation] += 1;
-    const fault = faults.meet(question);
     await hook?.(question);
-    if (fault !== undefined) counts.refused += 1;
-    if (fault !== undefined && interfere(fault, outgoing)) return;
     const contents = buckets.get(question.bucket);
     if (contents === undefined) return refuse(outgoing, { status: 404, code: 'NoSuchBucket' });
-    if (question.operation === 'list') counts.keysListed += answerList(outgoing, { contents, question, fault });
+    if (question.operation === 'list') counts.keysListed += answerList(outgoing, { contents, question });
     else answer(outgoing, { question, state: contents.get(question.key) });
   }
 
@@ -88,16 +84,6 @@ export async function startListingServer(): Promise<ListingServer> {
   return {
     url,
     createBucket,
-    contents(name) {
-      const contents = buckets.get(name);
-      if (contents === undefined) throw new Error(`no bucket ${name}`);
-      return contents;
-    },
-    removeBucket: (name) => void buckets.delete(name),
-    setFaults: (...wanted) => faults.set(wanted),
-    setPageMax(keys) {
-      pageMax = keys;
-    },
     setForger(wanted) {
       forger = wanted;
     },
@@ -113,7 +99,7 @@ export async function startListingServer(): Promise<ListingServer> {
 }
 
 function noRequests(): Record<keyof RequestCounts, number> {
-  return { list: 0, head: 0, 'head-bucket': 0, versioning: 0, location: 0, lifecycle: 0, refused: 0, keysListed: 0 };
+  return { list: 0, head: 0, 'head-bucket': 0, versioning: 0, location: 0, lifecycle: 0, keysListed: 0 };
 }
 
 export interface Question extends ListingRequest {
@@ -152,44 +138,18 @@ function split(text: string, sign: string): readonly string[] {
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Whether the fault was the whole answer. */
-function interfere(fault: ActiveFault, outgoing: ServerResponse): boolean {
-  switch (fault.kind) {
-    case 'slow-down':
-      refuse(outgoing, { status: 503, code: 'SlowDown', message: 'Please reduce your request rate.' });
-      return true;
-    case 'error':
-      refuse(outgoing, fault);
-      return true;
-    case 'reset':
-      outgoing.socket?.resetAndDestroy();
-      return true;
-    case 'cut-xml':
-    case 'cut-body':
-    case 'no-end':
-    case 'empty':
-    case 'swapped':
-    case 'repeated':
-    case 'restarted':
-    case 'foreign':
-      return false;
-  }
-}
-
 interface ListAnswer {
   readonly contents: Contents;
   readonly question: Question;
-  readonly fault: ActiveFault | undefined;
 }
 
 /** Answers a page, and returns how many keys were in it. */
-function answerList(outgoing: ServerResponse, { contents, question, fault }: ListAnswer): number {
-  const page = renderPage(contents, { ...question, after: question.key }, fault?.kind);
+function answerList(outgoing: ServerResponse, { contents, question }: ListAnswer): number {
+  const page = renderPage(contents, { ...question, after: question.key });
   // not the string's length, which counts other units
   const body = Buffer.from(page.body);
   outgoing.writeHead(200, { 'content-type': 'application/xml', 'content-length': body.byteLength, 'x-amz-bucket-region': REGION });
-  if (fault?.kind === 'cut-body') outgoing.write(body.subarray(0, body.byteLength / 2), () => outgoing.destroy());
-  else outgoing.end(body);
+  outgoing.end(body);
   return page.keys;
 }
 
