@@ -1,7 +1,6 @@
 import { Readable, PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { AddedBucket } from '../../src/registry/contract/buckets.ts';
-import { countsKnown, createProgress } from '../../src/cli/progress.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { bucketAnswer } from '../support/fakes/control.ts';
@@ -89,23 +88,5 @@ describe('tally bucket add of several buckets', () => {
     ])
       expect((await world.run('bucket add', ...args)).exitCode).toBe(64);
     expect(world.asked).toEqual([]);
-  });
-});
-
-describe('the progress of several buckets', () => {
-  it('is a bar in a terminal, and elsewhere a line every ten seconds', () => {
-    const written: string[] = [];
-    let nowMs = 0;
-    const parts = { write: (text: string) => written.push(text), nowMs: () => nowMs, isSilent: false };
-    const bar = createProgress({ ...parts, terminal: { columns: () => 80 } });
-    bar.show(countsKnown({ done: 12, failed: 1, all: 48 }));
-    expect(written.splice(0)).toEqual(['\r12 of 48 buckets, 1 failed  [######------------------]']);
-    bar.end();
-    expect(written.splice(0).join('')).toMatch(/^\r +\r$/);
-    const log = createProgress(parts);
-    for (const done of [0, 1]) log.show(countsKnown({ done, failed: 0, all: 48 }));
-    nowMs = 10_000;
-    for (const done of [24, 25]) log.show(countsKnown({ done, failed: 0, all: 48 }));
-    expect(written).toEqual(['0 of 48 buckets\n', '24 of 48 buckets\n']);
   });
 });

@@ -73,22 +73,6 @@ describe('in a terminal', () => {
     progress.show(job);
     expect(progress.screen()).toEqual(['registry.unreachable; the command keeps trying', 'queued']);
   });
-
-  it('counts down the wait for late events', () => {
-    const progress = progressOf(80);
-    progress.show(waiting);
-    expect(progress.screen()).toEqual(['waiting for late events  43 s left']);
-    progress.wait(40_000);
-    progress.show(waiting);
-    expect(progress.screen()).toEqual(['waiting for late events  3 s left']);
-  });
-
-  it('draws no bar where nobody knows how much there is', () => {
-    const { progress: _, ...unknown } = runningJob;
-    const progress = progressOf(80);
-    progress.show(unknown);
-    expect(progress.screen()).toEqual(['comparing  1,000 objects  25,000/s  missing 6  stale 4  phantom 2']);
-  });
 });
 
 describe('elsewhere', () => {

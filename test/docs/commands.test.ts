@@ -9,18 +9,11 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
+import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon, type Environment } from '../support/servers/daemon.ts';
-import { awsEndpoint } from '../support/servers/found.ts';
 import { MAIN, nodeOptions } from '../support/servers/program.ts';
 import { pages, ROOT, shellBlocksOf, textOf } from './pages.ts';
-
-/** The minute for late events, and what comes before and after it on a busy machine. */
-const FIRST_REINDEX_MS = 300_000;
-
-const checksSchema = z.object({ checks: z.object({ index: z.object({ status: z.string() }) }) });
 
 const README = shellBlocksOf(textOf('README.md'));
 
@@ -48,6 +41,12 @@ it.each([...pages().filter((page) => !page.startsWith('docs/internals/')), 'clie
 it('README.md and docs/start/local.md install the same', () => {
   const [local = []] = shellBlocksOf(textOf('docs/start/local.md'));
   expect(local.slice(0, 2)).toEqual(blockWith(README, 'npm run package'));
+});
+
+it('README.md and docs/start/aws.md, which start-aws.test.ts runs, serve and connect by the same commands', () => {
+  const run = new Set(shellBlocksOf(textOf('docs/start/aws.md')).flat());
+  const commands = [...blockWith(README, 'export TALLY_INDEX_URL'), ...blockWith(README, 'tally jobs')];
+  expect(commands.filter((command) => !run.has(command))).toEqual([expect.stringMatching(/^export TALLY_INDEX_URL=/), 'tally jobs']);
 });
 
 const programs = mkdtempSync(join(tmpdir(), 'tally-programs-'));
@@ -110,68 +109,4 @@ describe('README.md: try it', () => {
     await run(remove);
     await until('the search no longer finds the object', async () => !(await isFound()));
   });
-});
-
-describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
-  let data = '';
-  let aws: TestAws;
-
-  beforeAll(() => {
-    data = mkdtempSync(join(tmpdir(), 'tally-readme-run-'));
-    aws = createTestAws(awsEndpoint()!);
-  });
-
-  afterAll(async () => {
-    await aws.dispose();
-    rmSync(data, { recursive: true });
-  });
-
-  it(
-    'a bucket is connected, served and re-indexed',
-    async () => {
-      const commands = blockWith(README, 'export TALLY_INDEX_URL');
-      const [plan = '', add = '', jobs = '', ...rest] = blockWith(README, 'tally jobs');
-      const exported = Object.fromEntries(
-        commands.flatMap((command) => [...command.matchAll(/^export (\w+)=(.+)$/g)].map(([, name, value]) => [name, value])),
-      );
-      expect(Object.keys(exported)).toEqual(['AWS_REGION', 'TALLY_INDEX_URL']);
-      const setup = commands.find((command) => command.includes('tally setup')) ?? '';
-      expect([commands.at(-1), rest]).toEqual(['tally serve', []]);
-
-      const bucket = await aws.createBucket();
-      await aws.put(bucket, 'before.txt', 'put before the bucket was connected');
-      const queue = await aws.createQueue();
-      const env = {
-        AWS_ENDPOINT_URL: aws.endpoint,
-        AWS_REGION: aws.region,
-        AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
-        TALLY_QUEUE_URL: queue.url,
-        TALLY_INDEX_URL: `sqlite:${join(data, 'index.sqlite')}`,
-      };
-
-      expect(await shell(`${setup} && printenv TALLY_QUEUE_URL`, env)).toContain(queue.url);
-      const daemon = await startDaemon(env);
-      // with no bucket connected it is not ready; commands need what it makes in a new index
-      await until('the index is prepared', async () => {
-        const { body } = (await daemon.readyz()) ?? {};
-        return checksSchema.safeParse(body).data?.checks.index.status === 'ok';
-      });
-      await shell(plan.replace('photos', bucket), daemon.operator);
-      await shell(add.replace('photos', bucket), daemon.operator);
-      await daemon.ready();
-      await aws.put(bucket, 'after.txt', 'put while Tally serves');
-      // asked by HTTP until it is so, since each command starts two processes of Node; then by the command
-      const isFound = async (key: string): Promise<boolean> =>
-        JSON.stringify((await daemon.request('GET', `/v1/objects?bucket=${bucket}&key=${key}`)).body).includes(key);
-      await until('the new object is found', () => isFound('after.txt'));
-      expect(await shell(jobs, daemon.operator)).toContain(bucket);
-      // the first re-index waits a minute for late events
-      await until('the first re-index has indexed what the bucket held before', () => isFound('before.txt'), FIRST_REINDEX_MS);
-      const found = await shell(`tally search --bucket ${bucket}`, daemon.operator);
-      for (const key of ['before.txt', 'after.txt']) expect(found).toContain(key);
-      await daemon.stop();
-    },
-    2 * FIRST_REINDEX_MS,
-  );
 });

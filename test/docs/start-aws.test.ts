@@ -87,6 +87,7 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     const env = { TALLY_REGISTRY_URL: daemon.controlUrl };
     expect(await run(plan, env)).toContain('+ notification');
     await run(add, env);
+    expect(await run('tally jobs', env)).toContain(bucket);
     await daemon.ready();
     const [put = '', explain = '', find = ''] = search.split('\n');
     await run(put);
