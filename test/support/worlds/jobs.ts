@@ -36,7 +36,6 @@ interface WorkerOptions {
   readonly turn?: ReconcileTurn;
   readonly indexIsSlow?: () => boolean;
   readonly lookAtGaps?: ReindexParts['lookAtGaps'];
-  readonly lookForOverdue?: ReindexParts['lookForOverdue'];
   /** Of its machine. */
   readonly clock?: Clock;
 }
@@ -76,7 +75,6 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       turn,
       indexIsSlow = () => false,
       lookAtGaps,
-      lookForOverdue,
       clock: ownClock = clock,
     } = worker;
     const dead = new AbortController();
@@ -100,7 +98,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       circuits,
       worker: name,
       listings,
-      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps, lookForOverdue }),
+      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps }),
     });
     role.start();
     /** Nothing of it goes out any more, and no call of it ends. */
