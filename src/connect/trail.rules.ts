@@ -135,7 +135,8 @@ export function withSelector({ kind, list }: Selectors, spec: Bucket): Selectors
   const ours = list.filter((each) => isOurs(each, spec));
   const present = ours.find((each) => objectsIn(each).includes(object)) ?? ours.at(-1);
   if (present === undefined) return { kind, list: [...list, kind === 'advanced' ? ourAdvanced(spec, [object]) : ourBasic([object])] };
-  const objects = [...new Set([...objectsIn(present), object])];
+  const listed = objectsIn(present);
+  const objects = listed.includes(object) ? listed : [...listed, object];
   return { kind, list: list.map((each) => (each === present ? withObjects(present, spec, objects) : each)) };
 }
 
