@@ -107,7 +107,6 @@ const lanes = [
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
 const whole = [
-  'connect/aws/iam-policy',
   'store/opensearch/contract',
   'store/opensearch/secured',
   'store/opensearch/signing',

@@ -11,8 +11,7 @@ import { settledEarlier } from './apply.ts';
 import { broken, clockSkew, degraded, NOT_ENRICHED, unprovenFindings, type Finding } from './finding.rules.ts';
 import { passesBoth } from './notification.rules.ts';
 import type { ConnectionRequest, Plan } from './plan.rules.ts';
-import { probeFindings } from './probe.rules.ts';
-import { ownTopicOf } from './probe.ts';
+import { ownTopicOf, probeFindings } from './probe.ts';
 import { requested, type ConnectionParts } from './requested.ts';
 import { queueIn } from './sources/look.ts';
 import { diff, type LookAt } from './sources/sources.ts';
@@ -170,7 +169,7 @@ function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding
   const why = isSafe ? 'events that cannot be delivered are lost' : 'until an apply makes it, not all events arrive';
   // a person must have seen what an apply touches of others, and only a plan shows that
   const fix = `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`;
-  return [{ ...(isSafe ? degraded : broken)('connect.not-made', what, why, fix), remedy: 'plan' }];
+  return [(isSafe ? degraded : broken)('connect.not-made', what, why, fix)];
 }
 
 /** The watch takes away what is left of an earlier source before it checks: what is found then, it may not. */
@@ -193,8 +192,7 @@ function changingFindings(connection: Connection): readonly Finding[] {
 
 function pausedFinding({ bucket, changedAtMs }: Connection): Finding {
   const what = `the notification of ${bucket} is paused since ${new Date(changedAtMs).toISOString()}`;
-  const finding = degraded('connect.paused', what, 'no events arrive until you resume it', `tally bucket resume ${bucket}`);
-  return { ...finding, remedy: 'resume' };
+  return degraded('connect.paused', what, 'no events arrive until you resume it', `tally bucket resume ${bucket}`);
 }
 
 function removingFinding({ bucket }: Connection): Finding {

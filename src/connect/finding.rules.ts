@@ -22,10 +22,6 @@ export const findingSchema = z
     why: z.string().describe('Why it matters.'),
     fix: z.string().describe('A command or a statement to paste.'),
     blocks: z.boolean().describe('Whether an apply cannot fix it.'),
-    remedy: z
-      .enum(['plan', 'resume'])
-      .exactOptional()
-      .describe("What also fixes it, apart from the command: the bucket's plan, or resuming its notification. Absent: only a person can."),
   })
   .readonly()
   .meta({ id: 'Finding', description: 'Something that a connection check found.' });

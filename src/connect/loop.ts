@@ -20,8 +20,8 @@ import type { Lease, TakeLease } from '../store/lease.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { Change } from './plan.rules.ts';
 
-/** No change begins later: the longest one, of a notification, takes 10 s, and the listener ends an operation after 30 s. */
-const PASS_MS = 15_000;
+/** No change begins later: the longest one, of a notification, takes 10 s when AWS is quick, and the listener ends an operation after 30 s. */
+const PASS_MS = 10_000;
 /** A bucket has at most seven parts. Each round makes one, or waits. */
 const ROUNDS_MAX = 20;
 /** What keeps AWS from taking a write, or from showing it, is over within seconds. */

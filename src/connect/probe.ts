@@ -1,11 +1,44 @@
-/** Publishes the probes of Tally's own topics. */
+/**
+ * The probe of a topic of Tally's, which the watch publishes each hour. It takes the way of the events from the topic on, so its
+ * arrival shows that the subscription, the policies, the keys and the queue still deliver.
+ *
+ *   sent ──arrived──► arrived ──an hour later──► sent
+ *     └──ten minutes, and the queue is empty──► lost ──one arrives──► arrived
+ */
 import { probeText } from '../events/probe.ts';
 import type { ConnectionSpec } from '../records/bucket.ts';
-import { isProbeDue } from './probe.rules.ts';
+import type { ProbeRecord } from '../records/probe-record.ts';
 import type { WithPorts } from '../store/store.ts';
-import type { Provisioner } from './aws/provisioner.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
+import type { Provisioner } from './aws/provisioner.ts';
+import { broken, type Finding } from './finding.rules.ts';
+import type { ObservedQueue } from './plan.rules.ts';
 import { desired } from './sources/sources.ts';
+
+const EVERY_MS = 3_600_000;
+/** SNS delivers within seconds, and tries again for some minutes. */
+const LOST_MS = 600_000;
+
+export const PROBE_LOST = 'connect.probe-lost';
+
+function isProbeDue(last: ProbeRecord | undefined, nowMs: number): boolean {
+  return last === undefined || nowMs - last.sentAtMs >= (last.hasArrived ? EVERY_MS : LOST_MS);
+}
+
+/** A probe that has not arrived is lost only if the queue is empty: else it may wait there for a worker. */
+export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueue | undefined, nowMs: number): readonly Finding[] {
+  if (last === undefined || last.hasArrived) return [];
+  const { topicArn, sentAtMs } = last;
+  if (!last.isLost && (nowMs - sentAtMs < LOST_MS || Number(queue?.attributes['ApproximateNumberOfMessages']) !== 0)) return [];
+  return [
+    broken(
+      PROBE_LOST,
+      `the message that Tally published through ${topicArn} at ${new Date(sentAtMs).toISOString()} has not reached the bucket queue`,
+      'all parts are in place, but something denies the delivery: a Deny in the policy of the topic or the queue, or a KMS key policy that does not let SNS use the key',
+      `aws sns get-topic-attributes --topic-arn ${topicArn}`,
+    ),
+  ];
+}
 
 /** The topic of Tally's by which the bucket's events come; undefined if there is none. */
 export function ownTopicOf(spec: ConnectionSpec): string | undefined {

@@ -12,7 +12,7 @@ import { afterCheck, isChanging, isCheckDue, type AfterCheck } from './watch.rul
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { DueOf, Visit } from '../observing/sweep.ts';
 import { type GapReports, noteArrivals, openChangeGap, markDirty } from '../observing/gaps.ts';
-import { PROBE_LOST } from './probe.rules.ts';
+import { PROBE_LOST } from './probe.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { Connections } from './connections.ts';
 import type { Telemetry } from '../process/telemetry.ts';

@@ -1,4 +1,4 @@
-/** What Tally remembers about the last probe through one of its topics (src/connect/probe.rules.ts). */
+/** What Tally remembers about the last probe through one of its topics (src/connect/probe.ts). */
 import { z } from 'zod';
 
 export const probeRecordSchema = z.object({

@@ -4,8 +4,10 @@ import { bucketStatus } from '../../src/records/bucket-status.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { doctor } from '../../src/connect/diagnose.ts';
-import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
+import type { StateStore } from '../../src/store/store.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
+import { racingState } from '../support/fakes/racing-state.ts';
 import { createControlWorld } from '../support/worlds/control.ts';
 import { settled } from '../support/worlds/ingest.ts';
 
@@ -79,10 +81,14 @@ describe('an apply', () => {
   });
 
   it('makes nothing for a bucket that was removed meanwhile', async () => {
-    const { aws, state, connections } = await startWorld();
-    aws.after = (call) => {
-      if (call === 'topicOf') void state.get('bucket:photos').then((entry) => entry && state.remove(entry.id, entry.version));
-    };
+    let isArmed = false;
+    const interfere = (state: StateStore): Promise<void> => removeRecord(state, 'bucket:photos');
+    const matches = (id: string): boolean => isArmed && id === 'bucket:photos';
+    const { aws, connectBucket, connections } = createControlWorld({
+      wrap: (state) => racingState(state, { times: 1, matches, interfere }),
+    });
+    await connectBucket.connect({ bucket: 'photos' }, 'test');
+    isArmed = true;
     await expect(connections.apply({ bucket: 'photos' }, {}, signal)).rejects.toMatchObject({ code: 'bucket.not-connected' });
     expect(aws.writes).toEqual([]);
   });

@@ -15,20 +15,6 @@ async function applied(source: BucketSource): Promise<World> {
 const queueIn = (world: World) => world.aws.parts.queues.get(QUEUE_ARN)!;
 const targetOf = (world: World) => [...world.aws.parts.rules.values()][0]!.targets[0]!;
 
-it.each<readonly [string, (world: World) => void]>([
-  [`RedrivePolicy of queue ${QUEUE_ARN}`, (world) => void delete queueIn(world).deadLetterArn],
-  [`RedrivePolicy of queue ${QUEUE_ARN}`, (world) => void (queueIn(world).deadLetterArn = QUEUE_ARN)],
-  [`queue ${LETTERS_ARN}`, ({ aws }) => void aws.parts.queues.delete(LETTERS_ARN)],
-])('%s: it is found, and an apply goes ahead', async (what, breaks) => {
-  const world = await applied('eventbridge');
-  breaks(world);
-  const found = (await world.diagnose()).find(({ code }) => code === 'connect.set-up-unsafe');
-  expect(found).toMatchObject({ severity: 'degraded', what: expect.stringMatching(new RegExp(`: ${what}$`)), fix: 'tally setup --apply' });
-  const before = world.aws.snapshot();
-  expect(await world.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applied' });
-  expect(world.aws.snapshot()).toEqual(before);
-});
-
 it('the target of a rule keeps its dead-letter queue where none is known, also when it is written for another reason', async () => {
   const world = await applied('eventbridge');
   delete queueIn(world).deadLetterArn;

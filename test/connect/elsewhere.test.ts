@@ -12,16 +12,14 @@ const topicOf = (use: string): string => `arn:aws:sns:${FAR}:${ACCOUNT}:tally-${
 
 const sources = ['notification', 'eventbridge', 'routed'] as const;
 
-describe.each(sources)('a bucket of another region, source %s', (source) => {
-  it('is refused with the command for its region where nothing was set up there', async () => {
-    const world = await startWorld({ photos: { region: FAR } });
-    for (const use of ['events', 'routed']) world.aws.parts.topics.delete(topicOf(use));
-    await expect(world.agree({ source })).rejects.toMatchObject({
-      code: 'connect.blocked',
-      message: expect.stringContaining(`\`tally setup --region ${FAR} --apply\``),
-    });
-    expect(world.aws.writes).toEqual([]);
+it('a bucket of another region is refused with the command for its region where nothing was set up there', async () => {
+  const world = await startWorld({ photos: { region: FAR } });
+  for (const use of ['events', 'routed']) world.aws.parts.topics.delete(topicOf(use));
+  await expect(world.agree({ source: 'eventbridge' })).rejects.toMatchObject({
+    code: 'connect.blocked',
+    message: expect.stringContaining(`\`tally setup --region ${FAR} --apply\``),
   });
+  expect(world.aws.writes).toEqual([]);
 });
 
 // Bug: the rule of the region before stayed for ever. Fix: the region is a part of the way that a bucket had

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import type { BucketSource } from '../../src/records/bucket.ts';
 import { newOwner, tagsOf } from '../../src/connect/names.rules.ts';
 import { createFarLetters } from '../../src/connect/far-letters.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
@@ -16,8 +15,6 @@ function createWorld(regions: readonly string[]) {
     regions: [...regions],
     made: new Set(regions),
     isRefused: false,
-    source: 'topic' as BucketSource,
-    tags: tagsOf(owner) as Record<string, string>,
     asked: [] as string[],
   };
   const farLetters = createFarLetters({
@@ -30,14 +27,14 @@ function createWorld(regions: readonly string[]) {
           id: `bucket:${region}`,
           kind: 'bucket',
           version: '1',
-          record: { ...bucketRecord, bucket: region, region, source: world.source },
+          record: { ...bucketRecord, bucket: region, region, source: 'topic' as const },
         })),
     },
     aws: {
       queueAt: async (url) => ({ arn, url, attributes: {} }),
       queueTags: async () => {
         if (world.isRefused) throw new Error('refused');
-        return world.tags;
+        return tagsOf(owner);
       },
       queueOf: async (queueArn) => {
         world.asked.push(queueArn);
@@ -70,18 +67,5 @@ describe('the dead-letter queues of other regions', () => {
     world.isRefused = false;
     await clock.advance(600_000);
     expect(await farLetters()).toEqual(['us-east-1', 'eu-west-1'].map(urlIn));
-  });
-
-  it('are none of buckets whose stores post their events: nothing of theirs is in a region', async () => {
-    const { world, farLetters } = createWorld(['us-east-1']);
-    world.source = 'webhook';
-    expect(await farLetters()).toEqual([]);
-    expect(world.asked).toEqual([]);
-  });
-
-  it('are none of an installation that setup has not made', async () => {
-    const { world, farLetters } = createWorld(['us-east-1']);
-    world.tags = {};
-    expect(await farLetters()).toEqual([]);
   });
 });

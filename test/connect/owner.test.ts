@@ -6,17 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { advancedSelector, withSelector } from '../../src/connect/trail.rules.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { sharedParts } from '../../src/connect/shared.rules.ts';
-import {
-  ACCOUNT,
-  INSTALLATION,
-  LETTERS_ARN,
-  connectionsOn,
-  QUEUE_ARN,
-  REGION,
-  REGISTRY,
-  ruleName,
-  THEIR_TOPIC,
-} from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, connectionsOn, QUEUE_ARN, REGION, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeStorage } from '../support/fakes/ports.ts';
 import { newRecord, startWorld, trail } from './world.ts';
@@ -82,33 +72,6 @@ it('a second installation with the name of the first has a subscription and a st
   expect((await production.plan(request)).changes).toEqual([]);
   expect(await staging.remove('photos', { keepAws: false })).toEqual([]);
   expect(aws.snapshot()).toEqual(before);
-});
-
-it('refuses a rule that has no owner at all', async () => {
-  const { production, aws } = await startBoth();
-  aws.parts.rules.set(ruleName('eventbridge'), {
-    pattern: '{}',
-    isEnabled: true,
-    targets: [{ Id: 'bucket-queue', Arn: STAGING_QUEUE }],
-    tags: {},
-  });
-  const before = aws.snapshot();
-  await expect(production.agree({ source: 'eventbridge' })).rejects.toMatchObject({
-    code: 'connect.blocked',
-    message: expect.stringContaining('has no tag tally:registry'),
-    extra: { finding: 'connect.rule-foreign' },
-  });
-  expect(aws.snapshot()).toEqual(before);
-});
-
-it('a rule that became another registry’s stays when the bucket is removed, and is named', async () => {
-  const { production, aws } = await startBoth();
-  await production.agree({ source: 'routed' });
-  const rule = { ...aws.parts.rules.get(ruleName('routed'))!, tags: { 'tally:registry': STAGING } };
-  aws.parts.rules.set(ruleName('routed'), rule);
-  const kept = await production.connections.remove('photos', { keepAws: false });
-  expect(kept).toContainEqual(expect.objectContaining({ reason: expect.stringContaining(STAGING) }));
-  expect(aws.parts.rules.get(ruleName('routed'))).toEqual(rule);
 });
 
 describe('what has no tags', () => {

@@ -57,8 +57,12 @@ it('what arrived before a change proves nothing after it, and an apply that chan
   expect(await world.isProven()).toBe(true);
   expect(await world.waySinceMs()).toBe(before);
   world.notify([]);
+  await world.check();
+  expect(await world.gap()).toMatchObject({ unproven: 'wiring' });
   await world.closeGap();
   expect(await world.apply()).toMatchObject({ state: 'applied', changed: true });
+  // what was found broken was before it
+  expect(await readRecord(world.state, refs.bucket('photos'))).not.toHaveProperty('connectionCheck');
   expect(await world.isProven()).toBe(false);
   expect(await world.waySinceMs()).toBeGreaterThan(before);
   expect(await world.gap()).toMatchObject({ unproven: 'events' });

@@ -67,18 +67,6 @@ describe('after TALLY_QUEUE_URL was changed', () => {
     },
   );
 
-  it.each(requests)('a removal for the source %s takes away what led to either queue', async (_, wish) => {
-    const world = await startChanged(wish);
-    const daemon = world.receivingFrom(NEW_URL);
-    const { plan } = await daemon.plan({ bucket: 'photos', ...wish });
-    await daemon.apply({ bucket: 'photos', ...wish }, { token: plan.token });
-    const kept = await daemon.remove('photos', { keepAws: false });
-    expect(kept?.filter(({ reason }) => !/TALLY_TRAIL_ARN|other rules/.test(reason))).toEqual([]);
-    expect(world.aws.parts.rules.size).toBe(0);
-    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).not.toContain(INSTALLATION);
-    expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size).toBe(0);
-  });
-
   it('a queue that is only one of several is still right', async () => {
     const world = await startChanged({ source: 'eventbridge' });
     expect(await codesOf(world, world.receivingFrom(NEW_URL, QUEUE_URL))).toEqual([]);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ObservedTrail } from '../../src/connect/plan.rules.ts';
 import { advancedSelector, recordsBucket, withSelector, type Selectors } from '../../src/connect/trail.rules.ts';
-import { LEASE_MS } from '../../src/store/lease.ts';
 import { connectionsOn, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { startWorld, trail as trailOfOthers } from './world.ts';
 
@@ -204,21 +203,6 @@ describe('the trail of a routed bucket', () => {
       expect(world.selectors().list).toMatchObject(selectors.list);
       expect(recordsBucket(world.selectors(), photos)).toBe(false);
     }
-  });
-
-  it.each(['before', 'after'] as const)('loses the basic value whose apply was killed %s its write', async (hook) => {
-    const world = await startTrail({ selectors: { kind: 'basic', list: [management] } });
-    world.aws[hook] = (call) => {
-      if (call === 'putSelectors') throw new Error('killed');
-    };
-    await expect(world.agree()).rejects.toThrow('killed');
-    world.aws[hook] = () => undefined;
-    expect(await world.connection()).toMatchObject({ state: 'applying', made: [TRAIL] });
-    expect(recordsBucket(world.selectors(), photos)).toBe(hook === 'after');
-    await world.clock.advance(LEASE_MS);
-    expect(await world.remove()).toEqual([]);
-    expect(world.selectors().list).toMatchObject([management]);
-    expect(world.selectors().list).toHaveLength(1);
   });
 
   it('keeps its last advanced selector', async () => {

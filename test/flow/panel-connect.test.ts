@@ -129,17 +129,18 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
   });
 
-  it('offers what goes around an overlap, and applies nothing that is blocked', async () => {
+  it('says what goes around an overlap, and applies nothing that is blocked', async () => {
     now.isNew = true;
     now.plan = { ...planAnswer, changes: [], findings: [overlap] };
     const { page, complaints } = await open('?page=add&bucket=photos');
     await page.getByText('Nothing can be applied as it is').waitFor();
     expect(await page.getByText('Nothing to do').count()).toBe(0);
     expect(await page.getByRole('button', { name: 'Add and apply' }).count()).toBe(0);
-    const offered = await page.getByRole('button', { name: 'Plan with the source' }).allInnerTexts();
-    expect(offered).toEqual(['eventbridge', 'routed'].map((source) => `Plan with the source ${source}`));
+    await page.getByText(overlap.fix).waitFor();
     now.plan = { ...planAnswer, source: 'routed', foreign: [], findings: [] };
-    await page.getByRole('button', { name: 'Plan with the source routed' }).click();
+    await page.getByText('Source, enrichment and account').click();
+    await page.getByLabel('Source').selectOption('routed');
+    await page.getByRole('button', { name: 'Show the plan' }).click();
     await page.getByRole('button', { name: 'Add and apply' }).click();
     await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
     expect(lastOf('addBucket')).toMatchObject({ body: { source: 'routed' } });

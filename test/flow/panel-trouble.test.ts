@@ -43,7 +43,11 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
           if (act === undefined) return found;
           const state = act.kind === 'plan' ? ('broken' as const) : ('ok' as const);
           const wiring = { state, since: AT, checked_at: AT, findings: [] };
-          return { ...found, wiring, status: { state: 'differs', severity: 'bad', sentence: 'It differs', act } };
+          return {
+            ...found,
+            wiring,
+            status: { state: act.kind === 'resume' ? 'paused' : 'differs', severity: 'bad', sentence: 'It differs', act },
+          };
         },
         explainObject: async (...asked) => {
           if (asked[0].params.bucket === 'nobody') throw new RequestError('bucket.not-connected', 'nobody is not connected');

@@ -126,11 +126,10 @@ export const notificationOverlap: Check = ({ spec, desired: { entry }, observed:
   const entries = others.filter(({ id }) => otherInstallationOf(id, spec) === undefined);
   const topic = completeTopic({ entries, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
-  const finding = blocking(
+  return blocking(
     'connect.overlap',
     `${spec.bucket} has notifications for the same events: ${overlaps.map(({ id, arn }) => `${id} (${arn})`).join(', ')}`,
     `S3 refuses overlapping configurations of one bucket. What fits instead, and in which order: ${docsPage('docs/guides/connect.md#if-another-notification-is-in-the-way')}`,
     shellWords('tally', 'bucket', 'add', spec.bucket, ...other),
   );
-  return { ...finding, remedy: 'plan' };
 };

@@ -9,7 +9,7 @@ import { ReindexButton, Status, useBucket } from './bucket-act.tsx';
 import { Changes } from './changes.tsx';
 import { EMBEDDED, SettingsSection } from './connect.tsx';
 import { DisconnectSection } from './disconnect.tsx';
-import { Findings, isPlanned } from './findings.tsx';
+import { Findings } from './findings.tsx';
 import { Form } from './form.tsx';
 import { useAnswer, type Loaded } from './load.ts';
 import { announce, Busy, Details, type Detail, Link, NOT_CONNECTED, Shown, Tabs, Text, Time } from './parts.tsx';
@@ -124,7 +124,6 @@ function Doctor({ of }: { readonly of: Loaded<Diagnosis> }) {
               </button>
             </p>
             <Findings findings={findings} />
-            {findings.some(isPlanned) && <p>What is missing is made below.</p>}
           </>
         )}
       </Shown>

@@ -264,10 +264,7 @@ function Plan(props: PlanProps) {
       <Shown loaded={{ ...loaded, value: plan }} busy="Reading AWS…">
         {(read) => (
           <>
-            <PlanDocument
-              plan={isNew ? read : { ...read, findings: blocking(read) }}
-              hrefWith={(source) => hrefFor({ ...chosen, source, topic: '' }, stored)}
-            />
+            <PlanDocument plan={isNew ? read : { ...read, findings: blocking(read) }} />
             {waiting}
             {blocking(read).length === 0 && (
               <Form

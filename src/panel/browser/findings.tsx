@@ -33,17 +33,12 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
             <p>
               Why it matters: <Advice>{finding.why}</Advice>
             </p>
-            {!isPlanned(finding) && <Remedy fix={finding.fix} />}
+            <Remedy fix={finding.fix} />
           </li>
         );
       })}
     </ul>
   );
-}
-
-/** Whether the plan, whose button is beside the findings, repairs it: then nobody needs the command line. */
-export function isPlanned({ remedy }: Pick<Finding, 'remedy'>): boolean {
-  return remedy !== undefined;
 }
 
 function Remedy({ fix }: { readonly fix: string }) {

@@ -4,10 +4,8 @@ import type { ConnectionView, PlanView } from '../../registry/contract/connectio
 import { NOT_SHOWN_YET, untilApplied } from '../../registry/contract/until-applied.ts';
 import { differenceOf } from '../../base/difference.ts';
 import { Problem } from './api.ts';
-import { facts } from './facts.ts';
 import { Findings, Lines } from './findings.tsx';
 import { Details, Text } from './parts.tsx';
-import { go } from './place.ts';
 import { countText } from '../../base/texts.ts';
 
 const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> = {
@@ -50,17 +48,10 @@ export function useApply() {
   return { follow, waiting };
 }
 
-interface PlanProps {
-  readonly plan: PlanView;
-  /** The address of the same plan with another source. */
-  readonly hrefWith: (source: PlanView['source']) => string;
-}
-
-export function PlanDocument({ plan, hrefWith }: PlanProps) {
+export function PlanDocument({ plan }: { readonly plan: PlanView }) {
   const { source, changes, foreign, findings } = plan;
   const blocking = findings.filter(({ blocks }) => blocks);
-  // a finding that the plan repairs is already among its steps
-  const others = findings.filter(({ blocks, remedy }) => !blocks && remedy !== 'plan');
+  const others = findings.filter(({ blocks }) => !blocks);
   return (
     <>
       <Details
@@ -77,16 +68,6 @@ export function PlanDocument({ plan, hrefWith }: PlanProps) {
         <>
           <h3>Nothing can be applied as it is</h3>
           <Findings findings={blocking} />
-          <p class="actions">
-            {facts.bucketSources
-              // a named topic must be typed, and AWS doesn't post to webhooks
-              .filter((each) => each !== source && each !== 'topic' && each !== 'webhook')
-              .map((each) => (
-                <button type="button" class="outline" key={each} onClick={() => go(hrefWith(each))}>
-                  {`Plan with the source ${each}`}
-                </button>
-              ))}
-          </p>
         </>
       )}
       {changes.length === 0 && blocking.length === 0 && <h3>Nothing to do: AWS is as it must be</h3>}

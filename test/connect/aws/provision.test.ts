@@ -8,7 +8,6 @@ import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { parseNotification, type NotificationConfiguration } from '../../../src/connect/notification.rules.ts';
 import { unwrap } from '../../../src/events/envelope.ts';
-import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 import { addStatement, connectedBucket } from './connected.ts';
@@ -27,20 +26,14 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     return { bucket, queue, connections, store };
   }
 
-  // each source, whole: flow/connections-story.test.ts
-  it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
+  // each source, whole, and the ten steps by hand: flow/connections-story.test.ts
+  it('is made for routed with somebody’s own topic', async () => {
     const { bucket, connections, queue, store } = await startWorld();
     const topicArn = await aws.createTopic();
     const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
     const before = JSON.parse((await policyOf())!) as object;
-    const requestParameters = { bucketName: [bucket] };
-    const pattern = { source: ['aws.s3'], detail: { eventSource: ['s3.amazonaws.com'], requestParameters } };
-    const byHand = how === 'made by hand';
-    if (byHand) await aws.createRule({ pattern, targetArn: topicArn, transformer: specifiedTransformer });
-    const wish = { bucket, source: 'routed', topic_arn: topicArn, wired_by_hand: byHand } as const;
+    const wish = { bucket, source: 'routed', topic_arn: topicArn } as const;
     const { plan } = await connections.plan(wish);
-    const parts = new Set(plan.changes.map(({ part }) => part));
-    expect(parts.has('rule')).toBe(!byHand);
     expect(await connections.apply(wish, { token: plan.token })).toMatchObject({ state: 'applied' });
     expect((await connections.plan(wish)).plan.changes).toEqual([]);
     const record = (await readRecord(store.state, refs.bucket(bucket)))!;

@@ -59,7 +59,6 @@ const brokenRule: Diagnosis['findings'] = [
     why: 'EventBridge sends no events of this bucket to Tally',
     fix: 'tally bucket add acme-clickstream',
     blocks: false,
-    remedy: 'plan',
   },
 ];
 

@@ -12,13 +12,14 @@ import type { TestAws } from './aws.ts';
 /** An emulator shows at once what it has made. */
 const clock = { ...systemClock, sleep: async () => undefined };
 
-/** The setup of the region of this emulator. */
-export function setupOn(aws: TestAws): Setup {
+/** The setup of the region of this emulator. `queueUrl`: the bucket queue of the settings. */
+export function setupOn(aws: TestAws, queueUrl?: string): Setup {
   const clients = aws.clients();
   const parts = createProvisioner({ aws: clients, queueUrl: undefined, clock });
   const shared = createSharedParts({ ...clients.once, parts, identity: () => clients.identityIn(aws.region) });
   // the account of every emulator
-  return createSetup({ aws: { ...shared, account: async () => '000000000000' }, clock, region: aws.region });
+  const present = queueUrl === undefined ? undefined : { url: queueUrl, region: aws.region };
+  return createSetup({ aws: { ...shared, account: async () => '000000000000' }, clock, region: aws.region, present });
 }
 
 export interface SetUp {
