@@ -11,7 +11,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import type { Embedded } from './demo/server.ts';
 import { RequestError } from './base/request-error.ts';
 import { processActor } from './process/process-actor.ts';
-import { isOpenToOthers, acquireServeLock } from './store/sqlite/file.ts';
+import { acquireServeLock } from './store/sqlite/file.ts';
 import { systemClock } from './process/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './process/metrics-and-log.ts';
 import { createReindexing, ingestParts } from './serve/roles.ts';
@@ -75,7 +75,6 @@ export function createApp(settings: Settings, environment: OuterEnvironment, pri
       try {
         const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
         takeServeLock(settings, stops);
-        warnOfOpenIndex(settings, telemetryAdapter.telemetry);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
@@ -101,16 +100,6 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
     throw new StartError(`TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file.`);
   }
   stops.push(async () => lock.release());
-}
-
-/** What this process creates only its owner may read (main.ts). A file that exists keeps its mode, because its owner may have chosen it. */
-function warnOfOpenIndex(settings: Settings, telemetry: Telemetry): void {
-  const index = indexLocation(settings);
-  if (index.product !== 'sqlite' || !isOpenToOthers(index.path)) return;
-  telemetry.warn('other users of this machine can read this file', {
-    path: index.path,
-    advice: `If they should not: chmod 600 ${index.path}`,
-  });
 }
 
 async function startEmbeddedAws(settings: Settings, environment: OuterEnvironment, log: Telemetry): Promise<Embedded> {

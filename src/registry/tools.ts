@@ -42,7 +42,7 @@ const NAMED_MAX = 3;
 /** The most that one request lists. */
 const PAGE = 1_000;
 
-const known = asOf.partial({ last_event_at: true, last_compared_at: true, gap_prefixes: true });
+const known = asOf.partial({ last_event_at: true, last_compared_at: true });
 type Known = z.output<typeof known>;
 
 /** The fields with which every answer begins. */

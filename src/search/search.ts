@@ -195,7 +195,6 @@ type AsOf = z.output<typeof asOf>;
 
 /** As many buckets as fit above the results. */
 const BUCKETS_MAX = 8;
-const PREFIXES_MAX = 3;
 
 /** Waits are noted once a minute. An older note says nothing about now, because no event has come since. */
 const NOTE_AGE_MAX_MS = 180_000;
@@ -227,7 +226,6 @@ export function createAsOf({ state, clock, processes, compareIntervalMs }: Omit<
       // these times concern keys of the whole bucket
       ...(readsAll(readable, { bucket, prefix: '' }) && times),
       gaps: gaps.length,
-      gap_prefixes: [...new Set(gaps.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
     };
   }
 

@@ -216,7 +216,7 @@ function seenBy({ readable, isAdmin }: Caller, view: Readonly<Record<string, unk
       ? known
       : { state, severity, sentence: statusForReaders({ state, severity, sentence: '', gaps: 0 }).sentence };
   const names = isWhole(readable, String(view['bucket'])) ? ['last_event_at', 'last_compared_at', 'behind_ms'] : [];
-  const shown = new Set(['bucket', 'gaps', 'gap_prefixes', ...names]);
+  const shown = new Set(['bucket', 'gaps', ...names]);
   return { ...Object.fromEntries(Object.entries(view).filter(([name]) => shown.has(name))), status };
 }
 

@@ -195,7 +195,6 @@ describe('the embedded mode as a program', () => {
     const modes = await Promise.all(names.map(async (name) => [name, ((await stat(join(data, name))).mode & 0o077).toString(8)]));
     expect(modes.length).toBeGreaterThan(4);
     expect(modes.filter(([, mode]) => mode !== '0')).toEqual([]);
-    expect(daemon.logged('other users of this machine can read this file')).toEqual([]);
   });
 
   it('finds changes of the embedded storage whose events were lost by a re-index at the next start', async () => {
@@ -237,12 +236,9 @@ describe('the embedded mode as a program', () => {
     await sqs.send(new PurgeQueueCommand({ QueueUrl: storage.queueUrl }));
     sqs.destroy();
     await storage.stop();
-    // as a copy by hand leaves it
-    await chmod(join(data, 'index.sqlite'), 0o644);
     daemon = await start();
     // the first re-index was cancelled: what it did not compare is deleted once a person has allowed it
     const wanted = { same: 3, changed: 5, created: 1, deleted: 3 };
     await until('the index agrees but for a deletion', async () => isDeepStrictEqual(await found(), wanted));
-    expect(await daemon.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });
   });
 });

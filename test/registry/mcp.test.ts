@@ -14,7 +14,6 @@ const asOf = {
   status: { ...bucketAnswer.status, act: { kind: 'reindex', command: 'tally reindex photos' } },
   last_compared_at: AT,
   gaps: 0,
-  gap_prefixes: [],
 } as const;
 const { act: _act, ...status } = asOf.status;
 
@@ -76,7 +75,7 @@ const post = (at: HttpWorld, headers: Readonly<Record<string, string>>, body: un
 
 const reader = () => world.keyOf('user', ['read']);
 const known = { agreement: 'photos: No known difference; compared 4 minutes ago.', may_differ: false };
-const ofPhotos = { ...known, as_of: [{ bucket: 'photos', status, last_compared_at: AT, gaps: 0, gap_prefixes: [] }] };
+const ofPhotos = { ...known, as_of: [{ bucket: 'photos', status, last_compared_at: AT, gaps: 0 }] };
 const listed = { bucket: 'photos', status, gaps: 0 };
 
 describe('the tools', () => {

@@ -103,7 +103,6 @@ export const asOf = z
         'How long at least the events of the last three minutes had waited in the queue. Absent: less than 10 s, or no events arrived, or the caller cannot read the whole bucket.',
       ),
     gaps: count.describe('How many of its gaps are open.'),
-    gap_prefixes: z.array(z.string()).readonly().describe('The prefixes of up to three of them; empty: the whole bucket.'),
   })
   .meta({ id: 'AsOf', description: "How far a bucket's index can be relied on." });
 

@@ -21,7 +21,6 @@ export const user = z
     sub: z.string().describe('The subject: how the issuer names the user.'),
     created_at: time.describe('The first login.'),
     last_login_at: time.describe('The last login.'),
-    roles_seen_at: time.describe('When the issuer last sent the claims that determine the role.'),
     disabled_at: time.optional().describe('Since when the user has been disabled; absent: not disabled.'),
   })
   .meta({ id: 'User', description: 'A person who has logged in.' });
@@ -180,7 +179,6 @@ export function userView(record: UserRecord): User {
     sub: record.subject,
     created_at: timeOf(record.createdAtMs),
     last_login_at: timeOf(record.lastLoginAtMs),
-    roles_seen_at: timeOf(record.rolesSeenAtMs),
     disabled_at: timeOfMaybe(record.disabledAtMs),
   };
 }

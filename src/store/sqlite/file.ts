@@ -1,5 +1,5 @@
 /** A SQLite index's file: the serving process's lock, and who else may read it. */
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { FaultError } from '../../base/fault.ts';
@@ -38,13 +38,4 @@ export function acquireServeLock(path: string): ServeLock | 'held' {
     if (fault instanceof FaultError && fault.code === 'index.overloaded') return 'held';
     throw fault;
   }
-}
-
-/** The permissions of the group and of others. */
-const NOT_THE_OWNER = 0o077;
-
-/** Whether users other than its owner may read or write the file. False if it does not exist. */
-export function isOpenToOthers(path: string): boolean {
-  const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
-  return (mode & NOT_THE_OWNER) !== 0;
 }

@@ -238,7 +238,6 @@ export const userAnswer: User = {
   sub: 's-bob',
   created_at: AT,
   last_login_at: AT,
-  roles_seen_at: AT,
 };
 
 /** What a person is after a change. */

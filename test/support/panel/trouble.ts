@@ -287,7 +287,7 @@ export function troubledOperations(): Partial<CheckedOperations> {
       items: Array.from({ length: query.limit }, (_, place) => troubledObject(place)),
       next: 'page-2',
       total: { value: 10_000, exact: false },
-      as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open, gap_prefixes: [] })),
+      as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open })),
     }),
     getEvents: async () => eventsOfDay(),
     getUsage: async ({ query: { by = [], prefix = '' } }) => ({
