@@ -118,20 +118,6 @@ describe('the background writer', () => {
     expect(world.requests).toEqual([]);
   });
 
-  it('looks at each write once, however many wait', async () => {
-    const world = await setUp();
-    let looks = 0;
-    const { signal } = new AbortController();
-    const look = (): boolean => {
-      looks += 1;
-      return false;
-    };
-    Object.defineProperty(signal, 'aborted', { get: look });
-    await Promise.all(Array.from({ length: 50 }, async () => world.writeAll(world.writesOf(numbered(10)), signal)));
-    expect(world.requests).toHaveLength(50);
-    expect(looks).toBeLessThan(3 * 500);
-  });
-
   it('rejects with the signal’s reason, and sends nothing more of that caller', async () => {
     const world = await setUp({ actionsMax: 1, concurrency: 1 });
     const stop = new AbortController();

@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { markId } from '../../src/records/dirty.ts';
-import { RequestError } from '../../src/base/request-error.ts';
-import { openNeverCompared, isAnyHeld } from '../../src/observing/gaps.ts';
+import { openNeverCompared } from '../../src/observing/gaps.ts';
 import { refs, removeRecord } from '../../src/store/stored.ts';
 import { createGapWorld } from '../support/worlds/gaps.ts';
-import { reindexRequest } from '../support/requests.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -63,25 +61,6 @@ describe('a gap', () => {
     expect(await world.closed()).toHaveLength(1);
   });
 
-  it('Fix: that a fast clock saw a day ahead is not re-indexed again and again until then, unless it is told again', async () => {
-    const world = await createGapWorld();
-    await world.tell({ kind: 'loss', seenAtMs: world.clock.nowMs() + DAY_MS });
-    const play = async (hours: number): Promise<number> => {
-      for (let minutes = 0; minutes < 60 * hours; minutes += 5) {
-        await world.after(5 * MINUTE_MS);
-        const job = await world.lastJob();
-        if (job?.state === 'queued') await world.finish(job);
-      }
-      return (await world.allJobs()).length;
-    };
-    expect(await play(5)).toBe(1);
-    await world.tell({ kind: 'loss' });
-    expect(await play(1)).toBe(2);
-    expect(await play(20)).toBeLessThanOrEqual(3);
-    await play(25);
-    expect(await world.gap()).toBeUndefined();
-  });
-
   it('for which no job can be begun is tried again, and says why', async () => {
     const world = await createGapWorld();
     await world.tell();
@@ -90,17 +69,6 @@ describe('a gap', () => {
     expect(await world.gap()).toMatchObject({ failures: 1, waits: { why: 'a re-index job could not be started: disk full' } });
     world.refuse(undefined);
     await world.after(MINUTE_MS);
-    expect(await world.gap()).toHaveProperty('jobId');
-  });
-
-  it('for which somebody else began a job at this very moment waits for that one, and counts no failure', async () => {
-    const world = await createGapWorld();
-    await world.tell();
-    world.refuse(new RequestError('job.conflict', 'job-x of photos is queued'));
-    await world.after(MINUTE_MS);
-    expect(await world.gap()).toMatchObject({ failures: 0 });
-    world.refuse(undefined);
-    await world.after(15_000);
     expect(await world.gap()).toHaveProperty('jobId');
   });
 
@@ -142,53 +110,6 @@ describe('a gap', () => {
     expect((await world.allJobs()).map(({ bucket }) => bucket).toSorted()).toEqual(['healthy', 'photos']);
     expect(await world.gap()).not.toHaveProperty('refusedSinceMs');
   });
-
-  it('of tag changes has a job that reads the tags again, and no other job closes it', async () => {
-    const world = await createGapWorld();
-    await world.tell({ kind: 'handed-over', tags: true });
-    await world.clock.advance(1_000);
-    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
-    const requested = (await world.allJobs()).find((job) => job.id === id);
-    // a job that somebody requests reads them as well; this one began before the gap was
-    expect(requested).toMatchObject({ tags: true });
-    await world.setJob(requested, { tags: undefined });
-    await world.finish((await world.allJobs()).find((job) => job.id === id));
-    await world.after(MINUTE_MS);
-    const job = await world.lastJob();
-    expect(job).toMatchObject({ requestedBy: 'gap', tags: true, fill: true });
-    await world.finish(job);
-    await world.after(15_000);
-    expect(await world.closed()).toMatchObject([{ jobId: job?.id }]);
-  });
-
-  it.each(['pause', 'cancel'] as const)(
-    'Fix: of deletes gets no other job when a person chooses to %s its job, whatever else is deleted',
-    async (act) => {
-      const world = await createGapWorld();
-      await world.tell();
-      await world.after(MINUTE_MS);
-      const stopped = await world.lastJob();
-      await world.jobs[act](stopped?.id ?? '');
-      await world.round();
-      for (let hours = 0; hours < 48; hours += 1) {
-        await world.after(3_600_000);
-        await world.tell();
-      }
-      expect(await world.allJobs()).toHaveLength(1);
-      expect(await world.gap()).toMatchObject({ held: { jobId: stopped?.id } });
-      // a loss is repaired all the same, and does not consent for the person
-      await world.tell({ kind: 'loss' });
-      await world.after(MINUTE_MS);
-      const repair = await world.lastJob();
-      expect(repair).toMatchObject({ requestedBy: 'gap' });
-      expect(repair?.id).not.toBe(stopped?.id);
-      expect(await isAnyHeld(world.state, repair ?? { bucket: '' })).toBe(true);
-      // a job that has compared all of it knows what is left: that waits on the bucket's record
-      await world.finish(repair);
-      await world.after(15_000);
-      expect(await world.gap()).toBeUndefined();
-    },
-  );
 
   it('is closed though the record of another bucket cannot be read', async () => {
     const world = await createGapWorld();
@@ -256,19 +177,6 @@ describe('the gaps of one bucket', () => {
     await world.finish(jobs[0]);
     await world.round();
     expect(new Set((await world.closed()).map(({ prefix }) => prefix))).toEqual(new Set(['a', 'b', undefined]));
-  });
-
-  it('that are of keys have a job each, the oldest first', async () => {
-    const world = await createGapWorld();
-    await world.tell({ kind: 'handed-over', key: 'b' });
-    await world.tell({ kind: 'handed-over', key: 'a' });
-    await world.after(MINUTE_MS);
-    for (const key of ['b', 'a']) {
-      expect(await world.lastJob()).toMatchObject({ prefix: key });
-      await world.finish(await world.lastJob());
-      await world.after(15_000);
-    }
-    expect(await world.closed()).toHaveLength(2);
   });
 
   it('are closed though those of another bucket cannot be', async () => {

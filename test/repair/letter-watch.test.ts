@@ -44,12 +44,10 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
   const clock = { ...sqsClock, nowMs: () => sqsClock.nowMs() - behindMs };
   const queues = createFakeQueues(sqsClock);
   const receives: string[] = [];
-  let refused: string | undefined;
   const counted = {
     ...queues,
     receive: async (...[queueUrl, ...rest]: Parameters<typeof queues.receive>) => {
       receives.push(queueUrl);
-      if (queueUrl === refused) throw new FaultError('queue.unreachable', 'gone');
       return queues.receive(queueUrl, ...rest);
     },
   };
@@ -97,10 +95,6 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
     /** Writes of records fail. */
     failPuts: (fails: boolean) => {
       isFailing = fails;
-    },
-    /** Receives from this queue fail. */
-    refuse: (queueUrl: string | undefined) => {
-      refused = queueUrl;
     },
     /** A message that SQS moves. */
     move: (body = nativeBody('photos'), queueUrl = DLQ) => queues.send(queueUrl, { body, attributes: {} }),

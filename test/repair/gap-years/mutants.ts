@@ -87,7 +87,7 @@ export const mutants: Readonly<
   'a failing job is tried again without a pause': {
     views: { closing: reading('gap', (mark) => omit(mark, 'waits')) },
     finds: /jobs were begun for gaps/,
-    seed: 5,
+    seed: 6,
   },
   'what a fast clock put off is not due': {
     views: {
@@ -171,7 +171,7 @@ export const mutants: Readonly<
   'what a person stopped is begun again': {
     views: { closing: reading('gap', (mark) => omit(mark, 'held')) },
     finds: /although a person stopped it/,
-    seed: 5,
+    seed: 2,
   },
   'keys that S3 refuses keep their job for ever': {
     views: {
