@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { isLong } from '../support/breadth.ts';
 import type { Flow } from '../support/worlds/flow.ts';
 import { openFlow } from '../support/worlds/flow.ts';
 import { createRandom } from '../support/random/seeded.ts';
 import type { Random } from '../support/random/seeded.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
-const CHANGES = 1_500;
+const CHANGES = isLong ? 1_500 : 500;
 const KEYS = 60;
 
 /** Random changes of few keys, told late, out of order and sometimes twice. */

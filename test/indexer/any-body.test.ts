@@ -5,6 +5,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { BucketSource } from '../../src/records/bucket.ts';
+import { isLong } from '../support/breadth.ts';
 import { fixtureNames, formEncoded, inEnvelope, messagesOf } from '../support/event-fixtures.ts';
 import { BUCKET, createIngestWorld, nativeRecord, sequencerAt, type IngestWorld } from '../support/worlds/ingest.ts';
 
@@ -268,6 +269,6 @@ it('any record that names a bucket and a key leads to an index that equals the b
         }
       },
     ),
-    { numRuns: 40 },
+    { numRuns: isLong ? 80 : 16 },
   );
 }, 120_000);

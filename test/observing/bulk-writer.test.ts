@@ -290,18 +290,6 @@ describe('a push-back', () => {
     expect(world.requests().map((each) => each.length)).toEqual([4, 2, 1, 1, 2]);
     expect([...world.answers.values()].flat()).toEqual(Array.from({ length: 4 }, () => ({ kind: 'written' })));
   });
-
-  it('is never answered by a request after the write has expired; then it is a fault of the store', async () => {
-    const world = await setUp();
-    const sentAtMs: number[] = [];
-    world.store.broken.beforeWrite = async () => void sentAtMs.push(world.clock.monotonicMs());
-    world.store.broken.writes = overloaded;
-    void world.write('a', { lifeMs: 30_000 });
-    await run(world, 120_000);
-    expect(Math.max(...sentAtMs)).toBeLessThan(30_000);
-    expect(sentAtMs.length).toBeLessThan(20);
-    expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'index.overloaded', reason: '429' } }]);
-  });
 });
 
 describe('whatever arrives, whenever the store answers whatever', () => {

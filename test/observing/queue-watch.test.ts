@@ -94,19 +94,6 @@ describe('the watch', () => {
     expect([ONE, TWO].map((url) => world.watch.retentionMs(url))).toEqual([345_600_000, undefined]);
   });
 
-  it('takes the redrive target for the dead-letter queue', async () => {
-    const world = setUp();
-    expect(world.watch.deadLetterQueues()).toEqual([]);
-    expect(world.watch.deadLetterQueueOf(TWO)).toBeUndefined();
-    world.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
-    world.answers.set(DEAD, depth(3, 0));
-    await world.watch.start(world.stopping.signal);
-    expect(world.watch.deadLetterQueues()).toEqual([{ queueUrl: DEAD, bucketQueueUrls: [TWO], attributes: depth(3, 0) }]);
-    // a queue without a policy shares it
-    expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: DEAD });
-    expect(world.telemetry.recorded('set').slice(-3)).toEqual(depthOf('dead-letter', 3, 0));
-  });
-
   it('reads the dead-letter queues of other regions, whose letters go back to the first queue, and goes on without them', async () => {
     const far = { isRefused: false };
     const farLetters = async () => {
@@ -188,15 +175,6 @@ describe('the watch', () => {
     await world.run(15_000);
     expect(world.watch.fault()).toBeUndefined();
     expect(world.watch.inFlight).toBe(2);
-  });
-
-  it('shows a lasting fault all the time, also while it is reading', async () => {
-    const world = setUp();
-    world.answers.set(ONE, gone);
-    await world.watch.start(world.stopping.signal);
-    await world.clock.advance(15_000);
-    // the reads have begun and are not answered yet
-    expect(world.watch.fault()).toBeDefined();
   });
 
   it('shows that the dead-letter queue cannot be read, until it can', async () => {
