@@ -119,10 +119,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   /** Opens a gap where the change of a record, which is stored afterwards, shows that events were not delivered. */
   async function reportLossOf(before: BucketRecord, after: BucketRecord): Promise<void> {
-    const { bucket } = after;
-    const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
-    const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'connection', reason, seenAtMs });
-    if (before.region !== after.region) await report(`the bucket was recreated in ${after.region}`);
+    const { bucket, region, versioning } = after;
+    if (before.region === region) return;
+    const seenAtMs = Math.max(clock.nowMs(), versioning.observedAtMs);
+    await gaps.report({ bucket, kind: 'connection', reason: `the bucket was recreated in ${region}`, seenAtMs });
   }
 
   /** Opens the gaps of what a request changes in a connected bucket. */

@@ -136,6 +136,10 @@ describe('an apply', () => {
     queue.policy = queue.policy!.replace('"sqs:SendMessage"', '"sqs:*"');
     await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
     expect(world.aws.writes).toEqual([]);
+    const routed = { source: 'routed', topic_arn: THEIR_TOPIC } as const;
+    const seen = await world.plan(routed);
+    world.aws.parts.topics.get(THEIR_TOPIC)!.policy = JSON.stringify({ Statement: [{ Sid: 'More', Principal: '*' }] });
+    await expect(world.apply(routed, { token: seen.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
   });
 
   it('writes nothing where S3 has something that this version does not know', async () => {

@@ -257,3 +257,18 @@ it('a bucket queue that has lost its tags is named, and no parts of an installat
   const { findings } = await world.plan({});
   expect(findings).toMatchObject([{ code: 'connect.not-set-up', what: expect.stringMatching(`changed: the tags of ${QUEUE_ARN}$`) }]);
 });
+
+it('the target of a rule keeps its dead-letter queue where none is known, also when it is written for another reason', async () => {
+  const world = await applied('eventbridge');
+  delete world.aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn;
+  alterTarget(world, { RoleArn: 'arn:aws:iam::123456789012:role/x' });
+  await world.agree({ source: 'eventbridge' });
+  const [target] = [...world.aws.parts.rules.values()][0]!.targets;
+  expect(target).toMatchObject({ DeadLetterConfig: { Arn: LETTERS_ARN } });
+  expect(target).not.toHaveProperty('RoleArn');
+  // nothing is made with an empty name either
+  const fresh = await startWorld();
+  delete fresh.aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn;
+  await fresh.agree({ source: 'eventbridge' });
+  expect([...fresh.aws.parts.rules.values()][0]!.targets[0]).not.toHaveProperty('DeadLetterConfig');
+});

@@ -91,7 +91,7 @@ describe('what has no tags', () => {
   });
 });
 
-it('a rule whose tags AWS shows late is waited for by the apply that has made it', async () => {
+it('a rule whose tags AWS shows late is waited for', async () => {
   const { production, aws } = await startBoth();
   const ruleOf = aws.ruleOf.bind(aws);
   let untagged = 0;
@@ -101,6 +101,7 @@ it('a rule whose tags AWS shows late is waited for by the apply that has made it
     untagged += 1;
     return { ...found, tags: {} };
   };
+  expect(await production.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applying', waiting_for: 'AWS to show the rule' });
   expect(await production.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applied' });
   expect(untagged).toBe(1);
 });

@@ -8,7 +8,8 @@ import { createCheckConnection } from '../../src/connect/watch.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
-import { requests, startWorld } from './world.ts';
+import { LEASE_MS } from '../../src/store/lease.ts';
+import { interruptAt, requests, startWorld } from './world.ts';
 
 async function startProven() {
   const world = await startWorld();
@@ -74,6 +75,25 @@ it('a test event that S3 sends while the notification is written counts, althoug
     if (call === 'putNotification') void world.arrive();
   };
   await world.agree();
+  expect(await world.isProven()).toBe(true);
+  expect(await world.gap()).not.toHaveProperty('unproven');
+});
+
+it('a test event that comes before an apply of a broken connection is continued ends what was known to be broken', async () => {
+  const world = await startProven();
+  await world.agree();
+  await world.arrive();
+  world.notify([]);
+  await world.clock.advance(60_000);
+  await world.check();
+  expect(await world.gap()).toMatchObject({ unproven: 'wiring' });
+  world.aws.after = interruptAt(1, (call) => call === 'putNotification');
+  await expect(world.agree()).rejects.toThrow('killed');
+  world.aws.after = () => undefined;
+  await world.arrive();
+  await world.agree();
+  await world.clock.advance(LEASE_MS);
+  expect(await world.agree()).toMatchObject({ state: 'applied' });
   expect(await world.isProven()).toBe(true);
   expect(await world.gap()).not.toHaveProperty('unproven');
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { newOwner } from '../../src/connect/names.rules.ts';
+import { newOwner, ruleNameOf } from '../../src/connect/names.rules.ts';
 import { attributeTexts, differencesOf, missingTags, sharedParts, type SharedPart } from '../../src/connect/shared.rules.ts';
 import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY, spec } from '../support/fakes/aws-parts.ts';
 
@@ -69,4 +69,11 @@ describe('a part that exists', () => {
     expect(differencesOf(part, { attributes: without })).toEqual([{ attribute, wanted }]);
     expect(changed({ [attribute]: '1' }, part)).toMatchObject([{ attribute, found: '1' }]);
   });
+});
+
+it('the name of a rule fits, and differs by bucket, source and installation', () => {
+  const long = ['a'.repeat(63), `${'a'.repeat(62)}b`, 'OLD_Name', 'photos'];
+  const names = long.flatMap((each) => (['eventbridge', 'routed'] as const).map((source) => ruleNameOf(INSTALLATION, each, source)));
+  expect(new Set([...names, ruleNameOf('ffffffff', 'photos', 'routed')]).size).toBe(9);
+  for (const name of names) expect(name).toMatch(/^[.\w-]{1,64}$/);
 });

@@ -258,7 +258,7 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
   await expectTheirEvents(aws, others);
 }
 
-/** Removes the bucket, and returns the answer. What one request cannot finish in its 20 s, on a busy machine, is repeated, as its fault says. */
+/** Removes the bucket, and returns the answer. What one request cannot finish, on a busy machine, is repeated, as its fault says. */
 async function removed(daemon: Daemon, path: string): Promise<unknown> {
   for (;;) {
     const { status, body } = await daemon.request('DELETE', path);

@@ -72,16 +72,21 @@ interface RuleChange {
 }
 
 /** A rule that others have changed since, or that has another owner by now, is planned again. */
-async function makeRule({ spec, tools: { aws } }: Look, { wanted, present, differs }: RuleChange, signal?: AbortSignal): Promise<void> {
+async function makeRule(
+  { spec, tools: { aws } }: Look,
+  { wanted, present, differs }: RuleChange,
+  signal?: AbortSignal,
+): Promise<'waiting' | void> {
   let now = existing(await aws.ruleOf(spec, wanted.name, signal));
   if (canonicalJson(now) !== canonicalJson(present)) return;
   if (differs.rule) {
     await aws.putRule(spec, wanted, tagsOf(spec, spec.bucket), signal);
     now = existing(await aws.ruleOf(spec, wanted.name, signal));
   }
-  const isShown = now !== undefined && isOwn(now.tags, spec);
-  const isAsBefore = canonicalJson(now && targetIn(wanted, now)) === canonicalJson(present && targetIn(wanted, present));
-  if (differs.target && isShown && isAsBefore) await aws.putTarget(spec, wanted, signal);
+  // EventBridge shows a new rule, and its tags, some seconds later
+  if (now === undefined || !isOwn(now.tags, spec)) return 'waiting';
+  const isAsBefore = canonicalJson(targetIn(wanted, now)) === canonicalJson(present && targetIn(wanted, present));
+  if (differs.target && isAsBefore) await aws.putTarget(spec, wanted, signal);
 }
 
 function isRuleRight(rule: Rule, present: ObservedRule | undefined): boolean {

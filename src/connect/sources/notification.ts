@@ -2,7 +2,6 @@
 import type { EnrichMode, ConnectionSpec } from '../../records/bucket.ts';
 import { shellWords } from '../../base/commands.ts';
 import { docsPage } from '../../base/doc-pages.ts';
-import { FaultError } from '../../base/fault.ts';
 import { blocking, unchecked } from '../finding.rules.ts';
 import { markOf, otherInstallationOf, topicArnOf } from '../names.rules.ts';
 import {
@@ -86,15 +85,7 @@ function changeOf(
     before: sdkConfiguration(before),
     after: sdkConfiguration(after),
     touches: isRemoval ? [] : touchedBy(spec, before, after),
-    async make(signal) {
-      try {
-        return (await createWriteNotification(tools)(write, signal)) === 'waiting' ? 'waiting' : undefined;
-      } catch (error) {
-        // a bucket that is gone has no configuration
-        if (isRemoval && error instanceof FaultError && error.code === 'bucket.missing') return undefined;
-        throw error;
-      }
-    },
+    make: async (signal) => ((await createWriteNotification(tools)(write, signal)) === 'waiting' ? 'waiting' : undefined),
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * How a client applies: in passes, each a request of at most 20 s. The command line and the panel do it, so it brings nothing with it.
+ * How a client applies: in passes, each a request. The command line and the panel do it, so it brings nothing with it.
  *
  *   request ──applying──► wait, and request again
  *      └──applied──► done
