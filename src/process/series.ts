@@ -13,8 +13,6 @@ export interface SeriesDefinition {
   /** All values that each label can have, so that every series exists at 0 from the start. Names of buckets are never label values, because not everyone who can reach the health listener may know them. Absent: the metric is one series. */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   readonly help: string;
-  /** A useful alert, if there is one. */
-  readonly alert?: string;
   /** The upper bounds of a histogram's buckets, in its unit. */
   readonly buckets?: readonly number[];
   /** Set for a gauge whose value is read from elsewhere, such as a queue: a series that was not set for this long is absent, because an old number would look like the present one. */
@@ -40,14 +38,12 @@ export const seriesTable = {
     unit: 'records',
     labels: { dialect: [...dialects, 'unknown'], outcome: outcomeKinds },
     help: 'Counts finished records, by dialect and outcome. A deferred or provisional record counts again when its message is received again.',
-    alert: 'rate of outcome="rejected" > 0 for 10 min',
   },
   tally_event_lag_seconds: {
     type: 'histogram',
     unit: 'seconds',
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600],
     help: 'Measures the time from an event, or from its post to a webhook, until its first write was acknowledged, even if provisional. Covers only messages at their first receive.',
-    alert: 'p95 > your target for 10 min',
   },
   tally_messages_total: {
     type: 'counter',
@@ -66,20 +62,17 @@ export const seriesTable = {
     unit: 'messages',
     labels: { kind: ['test-event', 'probe', 'subscription-confirmation', 'unsubscribe-confirmation'] },
     help: "Counts messages about the queue's wiring: S3 test events and SNS confirmations.",
-    alert: 'kind="unsubscribe-confirmation" increases',
   },
   tally_dead_letters_total: {
     type: 'counter',
     unit: 'messages',
     labels: { fault: faultCodes },
     help: 'Counts messages sent to the dead-letter queue, by fault.',
-    alert: 'increase > 0',
   },
   tally_unconnected_records_total: {
     type: 'counter',
     unit: 'records',
     help: 'Counts records of unconnected buckets.',
-    alert: 'increase > 0 if all buckets should be connected',
   },
   tally_bulk_requests_total: {
     type: 'counter',
@@ -98,7 +91,6 @@ export const seriesTable = {
     unit: 'seconds',
     buckets: requestBuckets,
     help: 'Measures the duration of bulk requests.',
-    alert: 'p95 > 5 s for 10 min',
   },
   tally_bulk_in_flight_requests: { type: 'gauge', unit: 'requests', help: 'Shows how many bulk requests are in flight.' },
   tally_bulk_queued_actions: { type: 'gauge', unit: 'actions', help: 'Shows how many actions are waiting for a bulk request.' },
@@ -107,7 +99,6 @@ export const seriesTable = {
     unit: 'requests',
     labels: { result: ['present', 'absent', ...headFaults] },
     help: 'Counts HEAD requests for S3 objects, by result.',
-    alert: 'rate of result="object.denied" > 0',
   },
   tally_head_duration_seconds: {
     type: 'histogram',
@@ -120,7 +111,6 @@ export const seriesTable = {
     unit: 'documents',
     labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected'] },
     help: 'Counts live documents to be enriched, by kind of enrichment and result. Documents with any result but ok are written without it.',
-    alert: 'rate of result="object.denied" or "index.rejected" > 0 for 10 min',
   },
   tally_head_in_flight_requests: {
     type: 'gauge',
@@ -144,7 +134,6 @@ export const seriesTable = {
     unit: 'messages',
     labels: { queue: ['bucket', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
     help: "Shows how many messages are in the queues. Tally reads SQS's approximate numbers every 15 s.",
-    alert: 'queue="dead-letter",state="visible" > 0; queue="bucket",state="in-flight" > 80000',
   },
   tally_gaps_open: {
     type: 'gauge',
@@ -157,7 +146,6 @@ export const seriesTable = {
     knownForMs: KNOWN_FOR_MS,
     unit: 'seconds',
     help: 'Shows the age of the first change in the oldest open gap; 0 if none is open.',
-    alert: '> 26 h (up to a day passes between two repairs of a large bucket)',
   },
   // ── re-index ──
   tally_jobs: {
@@ -166,14 +154,12 @@ export const seriesTable = {
     unit: 'jobs',
     labels: { state: jobStates },
     help: 'Shows how many re-index jobs are stored, by state.',
-    alert: 'state="failed" increases',
   },
   tally_reindex_turns_total: {
     type: 'counter',
     unit: 'turns',
     labels: { result: ['on', 'done', 'lost', ...faultCodes] },
     help: 'Counts finished turns of job parts: on (there is more to do), done, lost to another process, or with a fault.',
-    alert: 'rate of any fault > 0 for 30 min',
   },
   tally_reindex_parts: { type: 'gauge', unit: 'parts', help: 'Shows how many job parts this process is comparing.' },
   // ── the calendar ──
@@ -183,14 +169,12 @@ export const seriesTable = {
     unit: 'buckets',
     labels: { status: bucketStates },
     help: 'Shows how many connected buckets have this status, which is the one that `tally bucket list` shows. ok: events are known to arrive, the whole bucket was compared, and no difference is known.',
-    alert: 'any status other than ok that lasts',
   },
   tally_compared_oldest_age_seconds: {
     type: 'gauge',
     knownForMs: KNOWN_FOR_MS,
     unit: 'seconds',
     help: 'Shows how long ago a whole bucket was last compared with its index, for the bucket compared least recently; for one never compared, since it was connected.',
-    alert: '> 15 days',
   },
   tally_connection_state: {
     type: 'gauge',
@@ -198,21 +182,18 @@ export const seriesTable = {
     unit: 'buckets',
     labels: { state: [...watchedStates, 'paused'] },
     help: 'Shows how many connected buckets have a connection in this state, as of the last hourly check: ok, degraded, broken (events are lost), unknown (it could not be read), or paused on request.',
-    alert: 'state="broken" > 0; state="unknown" > 0 for 6 h',
   },
   tally_notification_pause_age_seconds: {
     type: 'gauge',
     knownForMs: KNOWN_FOR_MS,
     unit: 'seconds',
     help: "Shows how long a bucket's notification has been paused, for the longest pause; 0 if none is paused.",
-    alert: '> 24 h',
   },
   tally_sweeps_total: {
     type: 'counter',
     unit: 'sweeps',
     labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'], result: ['ok', ...faultCodes] },
     help: "Counts finished sweeps of a bucket: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts weekly re-index jobs begun; connections counts checks of a bucket's wiring.",
-    alert: 'rate of any fault > 0 for 6 h',
   },
   // ── the state of the process ──
   tally_paused: {
@@ -220,40 +201,34 @@ export const seriesTable = {
     unit: '0 or 1',
     labels: { fault: pausingFaults },
     help: 'Is 1 while receiving is paused because of this fault of the whole index store. S3 faults never pause it.',
-    alert: '> 0 for 5 min',
   },
   tally_parked_buckets: {
     type: 'gauge',
     unit: 'buckets',
     help: 'Shows how many buckets have records waiting because the bucket or its index does not answer. A bucket with both counts once.',
-    alert: '> 10 for 10 min',
   },
   tally_circuit_open: {
     type: 'gauge',
     unit: 'circuits',
     labels: { system: ['index', 's3'], level: ['whole', 'bucket'] },
     help: 'Shows how many circuits are open: for the index store or S3, and whether all of it (for S3, in a region) or one bucket’s part is down. Records that need it wait.',
-    alert: '> 0 for 10 min',
   },
   tally_handed_over_records_total: {
     type: 'counter',
     unit: 'records',
     labels: { fault: faultCodes },
     help: 'Counts records handed over to a re-index: something they need did not answer, usually for ten minutes, and an open gap stands for them; by the fault that blocked them.',
-    alert: 'increase > 0',
   },
   tally_receiving: {
     type: 'gauge',
     unit: '0 or 1',
     labels: { state: ['on', 'failing', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] },
     help: 'Is 1 for the current state of receiving: on, failing (SQS refuses or does not answer), or the reason why it is held back. All states are 0 until the first receive, and without the role ingest.',
-    alert: 'a state other than "on" == 1 for 10 min',
   },
   tally_ready: {
     type: 'gauge',
     unit: '0 or 1',
     labels: { role: ['ingest', 'reindex', 'http'] },
     help: 'Is 1 while this process can perform the role.',
-    alert: '== 0 for 5 min for a role that it has',
   },
 } as const satisfies Record<string, SeriesDefinition>;

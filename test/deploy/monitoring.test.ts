@@ -128,12 +128,6 @@ describe('every expression of config/monitoring and config/scaling', () => {
 });
 
 describe('config/monitoring/alerts.yaml', () => {
-  it('has an alert for every metric that the table says is worth one', () => {
-    const watched = new Set(alerts.flatMap(({ expr }) => selectorsIn(expr).map(({ metric }) => metric.replace(/_bucket$/, ''))));
-    const worthOne = Object.entries<SeriesDefinition>(seriesTable).flatMap(([name, { alert }]) => (alert === undefined ? [] : [name]));
-    expect(worthOne.filter((name) => !watched.has(name))).toEqual([]);
-  });
-
   it('is tested alert by alert, each of which leads to its own heading', () => {
     const names = ALERT_TESTS.flatMap((file) => [...config(`monitoring/${file}`).matchAll(/alertname="(\w+)"/g)]).flatMap(
       ([, name]) => name ?? [],

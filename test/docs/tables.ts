@@ -31,6 +31,7 @@ const alertsSchema = z.object({
       rules: z.array(
         z.object({
           alert: z.string(),
+          expr: z.string(),
           labels: z.object({ severity: z.string() }),
           annotations: z.object({ description: z.string() }),
         }),
@@ -38,6 +39,8 @@ const alertsSchema = z.object({
     }),
   ),
 });
+
+const alerts = alertsSchema.parse(parse(textOf('config/monitoring/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 
 /** The address of a page of the repository. */
 const PAGE = /https:\/\/github\.com\/[\w-]+\/tally\/blob\/main\/docs\/([a-z/-]+\.md)(#[\w-]+)?/g;
@@ -49,25 +52,28 @@ function linkTo(_: string, page: string, anchor = ''): string {
 
 /** A heading for each alert, since its runbook_url leads there, and its description. */
 function alertsMarkdown(): string {
-  const { groups } = alertsSchema.parse(parse(textOf('config/monitoring/alerts.yaml')));
-  const parts = groups.flatMap(({ rules }) =>
-    rules.map(
-      ({ alert, labels: { severity }, annotations: { description } }) =>
-        `### ${alert}\n\n*${severity}.* ${description.replaceAll(PAGE, linkTo)}\n`,
-    ),
+  const parts = alerts.map(
+    ({ alert, labels: { severity }, annotations: { description } }) =>
+      `### ${alert}\n\n*${severity}.* ${description.replaceAll(PAGE, linkTo)}\n`,
   );
   return `\n${parts.join('\n')}`;
 }
 
-/** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
+/** The shipped alerts that ask for a metric. */
+function alertsOf(metric: string): string {
+  const asking = alerts.filter(({ expr }) => new RegExp(String.raw`\b${metric}(?:_bucket)?\b`).test(expr));
+  return asking.map(({ alert }) => `[${alert}](../operate/alerts.md#${alert.toLowerCase()})`).join(', ') || '–';
+}
+
+/** Each metric with its type, labels, unit, meaning and alerts, as Markdown. */
 function metricsMarkdown(): string {
-  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels = {}, unit, help, alert, knownForMs }]) => {
+  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels = {}, unit, help, knownForMs }]) => {
     const labelText = Object.entries(labels)
       .map(([label, values]) => `${label}${describeValues(values)}`)
       .join('; ');
-    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help}${knownForMs === undefined ? '' : ' *Absent while not known.*'} | ${alert ?? '–'} |`;
+    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help}${knownForMs === undefined ? '' : ' *Absent while not known.*'} | ${alertsOf(name)} |`;
   });
-  return ['| series | type | labels | unit | meaning | alert worth having |', '|---|---|---|---|---|---|', ...rows].join('\n');
+  return ['| series | type | labels | unit | meaning | alerts |', '|---|---|---|---|---|---|', ...rows].join('\n');
 }
 
 /** Fault codes are listed elsewhere, and too many for a cell. */
