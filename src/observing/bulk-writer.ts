@@ -381,7 +381,7 @@ function isExpired({ request }: QueuedWrite, clock: Pick<Clock, 'monotonicMs'>):
 }
 
 /** The writes that may still be sent (rule 9). The others are answered. */
-function withoutExpired<Entry extends QueuedWrite>({ clock, telemetry }: RequestParts, batch: readonly Entry[]): readonly Entry[] {
+export function withoutExpired<Entry extends QueuedWrite>({ clock, telemetry }: RequestParts, batch: readonly Entry[]): readonly Entry[] {
   const { live = [], expired = [] } = Object.groupBy(batch, (entry) => (isExpired(entry, clock) ? 'expired' : 'live'));
   if (expired.length > 0) telemetry.count('tally_bulk_actions_total', expired.length, { answer: 'expired' });
   expired.forEach(answerExpired);
@@ -389,6 +389,6 @@ function withoutExpired<Entry extends QueuedWrite>({ clock, telemetry }: Request
 }
 
 /** Answers a write that expired before it could be sent. If the store had pushed it back, the answer is that fault, because the store is taking nothing. */
-export function answerExpired({ answer, pushBack }: QueuedWrite): void {
+function answerExpired({ answer, pushBack }: QueuedWrite): void {
   answer(pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: pushBack.fault });
 }

@@ -7,12 +7,13 @@
  *
  * While the live path is busy, it sends one request at a time and pauses after each for as long as the request took.
  */
+import PQueue from 'p-queue';
 import {
-  answerExpired,
   backoffMs,
   sendBulk,
   fittingCount,
   sizeOf,
+  withoutExpired,
   type BulkLimits,
   type IndexReports,
   type QueuedWrite,
@@ -36,11 +37,6 @@ interface BackgroundWriterDependencies extends WithPorts<'clock' | 'telemetry'> 
   readonly liveIsBusy: () => boolean;
 }
 
-interface Entry extends QueuedWrite {
-  /** False once the caller has aborted its call. */
-  readonly isWanted: () => boolean;
-}
-
 /** Longer than the live path's pauses (100 ms to 5 s), so that live writes are retried first. */
 const PAUSE = { minMs: 500, maxMs: 15_000 };
 
@@ -49,94 +45,60 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
   readonly writeAll: WriteAll;
   readonly isFull: () => boolean;
 } {
-  const { clock, telemetry, limits, liveIsBusy } = dependencies;
-  let waiting: Entry[] = [];
-  let inFlight = 0;
+  const { clock, limits, liveIsBusy } = dependencies;
+  const requests = new PQueue({ concurrency: limits.concurrency });
   /** The number of requests that may run at the same time: additive increase, multiplicative decrease. */
   let allowed = limits.concurrency;
   let pushBacks = 0;
   let pausedUntilMs = 0;
-  let isPausing = false;
 
   async function writeAll(writes: readonly WriteRequest[], signal?: AbortSignal): Promise<readonly WriteAnswer[]> {
     signal?.throwIfAborted();
     if (writes.length === 0) return [];
+    limitRequests();
     const { promise, resolve } = Promise.withResolvers<readonly WriteAnswer[]>();
     const answers: WriteAnswer[] = [];
     let left = writes.length;
-    const isWanted = (): boolean => signal?.aborted !== true;
-    writes.forEach((request, index) => {
+    const queue = writes.map((request, at): QueuedWrite => {
       const answer = (given: WriteAnswer): void => {
-        answers[index] = given;
+        answers[at] = given;
         left -= 1;
         if (left === 0) resolve(answers);
       };
-      waiting.push({ request, sizeBytes: sizeOf(request.document), answer, isWanted, pushBack: undefined });
+      return { request, sizeBytes: sizeOf(request.document), answer, pushBack: undefined };
     });
-    pump();
+    for (const batch of batchesOf(queue)) void deliver(batch, signal);
     return inTime(promise, signal);
   }
 
-  function pump(): void {
-    while (waiting.length > 0 && inFlight < requestsAllowed()) {
-      const pauseMs = pausedUntilMs - clock.monotonicMs();
-      if (pauseMs > 0) return pumpAfter(pauseMs);
-      const batch = takeBatch();
-      if (batch.length === 0) continue;
-      inFlight += 1;
-      void send(batch).finally(() => {
-        inFlight -= 1;
-        pump();
-      });
-    }
+  function batchesOf(queue: readonly QueuedWrite[]): readonly (readonly QueuedWrite[])[] {
+    const batches: (readonly QueuedWrite[])[] = [];
+    for (let left = queue; left.length > 0; left = left.slice(batches.at(-1)?.length)) batches.push(left.slice(0, fittingCount(left, limits)));
+    return batches;
   }
 
-  function requestsAllowed(): number {
-    return liveIsBusy() ? 1 : Math.max(1, Math.floor(allowed));
+  /** Sends the batch, and what the store pushed back of it again before all others. */
+  async function deliver(batch: readonly QueuedWrite[], signal: AbortSignal | undefined): Promise<void> {
+    for (let left = batch, priority = 0; left.length > 0; priority = 1) left = await requests.add(() => send(left, signal), { priority });
   }
 
-  function pumpAfter(delayMs: number): void {
-    if (isPausing) return;
-    isPausing = true;
-    void clock.sleep(delayMs).then(() => {
-      isPausing = false;
-      pump();
-    });
-  }
-
-  /**
-   * Takes writes from the front of the queue; none if all have expired or were aborted by their callers. It does not look behind the
-   * batch: dozens of batches may be waiting, and would each be looked at dozens of times.
-   */
-  function takeBatch(): readonly Entry[] {
-    const nowMs = clock.monotonicMs();
-    const sendable: Entry[] = [];
-    let looked = 0;
-    for (const entry of waiting) {
-      if (sendable.length === limits.actionsMax) break;
-      looked += 1;
-      if (entry.isWanted() && entry.request.expiresAtMs > nowMs) sendable.push(entry);
-      else answerUnsent(entry);
-    }
-    const batch = sendable.slice(0, fittingCount(sendable, limits));
-    waiting = [...sendable.slice(batch.length), ...waiting.slice(looked)];
-    return batch;
-  }
-
-  /** Aborted calls do not count, because nothing waits for their answers. */
-  function answerUnsent(entry: Entry): void {
-    if (entry.isWanted()) telemetry.count('tally_bulk_actions_total', 1, { answer: 'expired' });
-    answerExpired(entry);
-  }
-
-  async function send(batch: readonly Entry[]): Promise<void> {
+  /** Resolves with what the store pushed back. */
+  async function send(batch: readonly QueuedWrite[], signal: AbortSignal | undefined): Promise<readonly QueuedWrite[]> {
+    const live = signal?.aborted === true ? [] : withoutExpired(dependencies, batch);
+    if (live.length === 0) return [];
     const startedMs = clock.monotonicMs();
-    const { pushedBack, equal } = await sendBulk(dependencies, batch);
+    const { pushedBack, equal } = await sendBulk(dependencies, live);
     // the caller treats a tie like any refusal and compares the key again
     for (const { answer } of equal) answer({ kind: 'equal' });
     if (pushedBack.length === 0) speedUp();
-    else slowDown(pushedBack);
+    else slowDown();
     if (liveIsBusy()) pauseFor(clock.monotonicMs() - startedMs);
+    limitRequests();
+    return pushedBack;
+  }
+
+  function limitRequests(): void {
+    requests.concurrency = liveIsBusy() ? 1 : Math.max(1, Math.floor(allowed));
   }
 
   function speedUp(): void {
@@ -145,16 +107,22 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     allowed = Math.min(limits.concurrency, allowed + 1 / allowed);
   }
 
-  function slowDown(pushedBack: readonly Entry[]): void {
+  function slowDown(): void {
     pushBacks += 1;
     allowed = Math.max(1, allowed / 2);
     pauseFor(backoffMs(pushBacks, PAUSE));
-    waiting = [...pushedBack, ...waiting];
   }
 
   function pauseFor(delayMs: number): void {
     pausedUntilMs = Math.max(pausedUntilMs, clock.monotonicMs() + delayMs);
+    if (!requests.isPaused) void pause();
   }
 
-  return { writeAll, isFull: () => waiting.length > 0 };
+  async function pause(): Promise<void> {
+    requests.pause();
+    for (let leftMs = pausedUntilMs - clock.monotonicMs(); leftMs > 0; leftMs = pausedUntilMs - clock.monotonicMs()) await clock.sleep(leftMs);
+    requests.start();
+  }
+
+  return { writeAll, isFull: () => requests.size > 0 };
 }
