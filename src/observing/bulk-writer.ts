@@ -190,8 +190,6 @@ function isRepeat(request: WriteRequest, stored: ObjectDocument | undefined): bo
 export interface WriteRequest extends IndexWrite {
   /** The write is never sent at or after this moment of the monotonic clock (rule 9). */
   readonly expiresAtMs: number;
-  /** The index's live document of the same object. If the index refuses the new enrichment, this document's is kept. */
-  readonly known?: ObjectDocument;
 }
 
 /** A write that waits for its answer. */

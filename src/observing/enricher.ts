@@ -12,7 +12,6 @@ import type { ObjectState, PresentState } from '../ordering/document.ts';
 import {
   asAskedFor,
   enrichedState,
-  enrichmentOf,
   isEnriched,
   isLastingVersion,
   isSameObject,
@@ -280,10 +279,5 @@ function plainRetryOf(telemetry: Telemetry, request: WriteRequest, answer: Write
   const { code: result, reason } = answer.fault;
   reportEnriched(telemetry, { bucket, enrich: 'head', result, reason });
   if (tags !== undefined) reportEnriched(telemetry, { bucket, enrich: 'tags', result, reason });
-  return withoutEnrichment(request);
-}
-
-function withoutEnrichment(request: WriteRequest): WriteRequest {
-  const { document, known } = request;
-  return { ...request, document: known === undefined ? plainDocument(document) : { ...plainDocument(document), ...enrichmentOf(known) } };
+  return { ...request, document: plainDocument(document) };
 }

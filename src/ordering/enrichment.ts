@@ -76,18 +76,6 @@ export function lackingEnrichment(
   return lacksTags ? TAGS : NONE;
 }
 
-/** The fields of the document that plainDocument() leaves out. */
-export function enrichmentOf(document: ObjectDocument): Partial<ObjectDocument> {
-  const { content_type, user_metadata, tags, storage_class, expires_at } = document;
-  return {
-    ...(content_type !== undefined && { content_type }),
-    ...(user_metadata !== undefined && { user_metadata }),
-    ...(tags !== undefined && { tags }),
-    ...(storage_class !== undefined && { storage_class }),
-    ...(expires_at !== undefined && { expires_at }),
-  };
-}
-
 /** The document without the fields that S3's users can write freely, and without the others that enrichment adds. */
 export function plainDocument(document: ObjectDocument): ObjectDocument {
   const { content_type: _type, user_metadata: _metadata, tags: _tags, storage_class: _class, expires_at: _expires, ...plain } = document;

@@ -73,7 +73,8 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
 
   function batchesOf(queue: readonly QueuedWrite[]): readonly (readonly QueuedWrite[])[] {
     const batches: (readonly QueuedWrite[])[] = [];
-    for (let left = queue; left.length > 0; left = left.slice(batches.at(-1)?.length)) batches.push(left.slice(0, fittingCount(left, limits)));
+    for (let left = queue; left.length > 0; left = left.slice(batches.at(-1)?.length))
+      batches.push(left.slice(0, fittingCount(left, limits)));
     return batches;
   }
 
@@ -120,7 +121,8 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
 
   async function pause(): Promise<void> {
     requests.pause();
-    for (let leftMs = pausedUntilMs - clock.monotonicMs(); leftMs > 0; leftMs = pausedUntilMs - clock.monotonicMs()) await clock.sleep(leftMs);
+    for (let leftMs = pausedUntilMs - clock.monotonicMs(); leftMs > 0; leftMs = pausedUntilMs - clock.monotonicMs())
+      await clock.sleep(leftMs);
     requests.start();
   }
 

@@ -15,7 +15,6 @@ import { defined, omit } from '../base/defined.ts';
 import { FaultError, faultOf, type Fault, type FaultCode } from '../base/fault.ts';
 import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from '../records/counts.ts';
 import {
-  givenBackTo,
   phaseOf,
   reserved,
   afterTurn,
@@ -184,7 +183,6 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
       await Promise.allSettled(working.values());
       over.removeEventListener('abort', endTurns);
       ended.abort(new Error('the turns have ended'));
-      await tombstones.giveBackRest();
     }
   }
 
@@ -364,12 +362,9 @@ function outcomeOf({ done, fault }: TurnEnd): 'done' | 'on' | FaultCode {
 
 /**
  * The deletion limit of a held job. Tombstones are reserved in its record before they are written. Reservations that the index did not
- * need are used for other keys, and given back with the job; those of a process that dies are lost.
+ * need are used for other keys; what is left of them with the job is spent.
  */
-export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tombstones & {
-  /** Gives back the unused reservations, once no turn runs; they stay reserved if the store fails. Never rejects. */
-  readonly giveBackRest: () => Promise<void>;
-} {
+export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tombstones {
   /** Tombstones that are reserved but not used. */
   let spare = 0;
   let isMet = false;
@@ -403,12 +398,5 @@ export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tomb
       spare += count;
     },
     isUsedUp: () => isMet && spare === 0,
-    async giveBackRest() {
-      const [unused, known] = [spare, held.job.deletions?.reserved];
-      spare = 0;
-      // only once: a swap whose answer was lost may have been stored
-      const next = (job: JobRecord): JobRecord => (job.deletions?.reserved === known ? givenBackTo(job, unused) : job);
-      if (unused > 0) await held.change(next).catch(() => undefined);
-    },
   };
 }

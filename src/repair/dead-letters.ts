@@ -12,7 +12,6 @@ import {
 import { FaultError, faultOf, faults, type Fault, type FaultCode } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
 import { type GapReports, bucketsFedBy, bucketsOfUnread, connectedBuckets } from '../observing/gaps.ts';
-import type { Clock } from '../process/clock.ts';
 import type { QueueClient, QueueMessage } from '../aws/queues.ts';
 import type { DeadLetterQueue, QueueWatch } from '../observing/queue-watch.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
@@ -22,9 +21,6 @@ import PQueue from 'p-queue';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { QueueRecord } from '../records/queue-record.ts';
 import { createTakeLease } from '../store/lease.ts';
-
-/** A short poll asks only some of SQS's servers: after this many in a row that showed only later letters, all earlier ones have been seen. */
-const NEW_ONLY_MAX = 3;
 
 /** A letter as people see it. */
 interface Letter {
@@ -88,9 +84,9 @@ type Act = (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]
 
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
-  const { queues, clock, telemetry, queueWatch } = dependencies;
+  const { queues, telemetry, queueWatch } = dependencies;
   /** By dead-letter queue: why letters cannot be sent. */
-  const sending = createLastFailure(clock);
+  const sending = createLastFailure(dependencies.clock);
   const browse = createLetterBrowser(dependencies);
 
   const send: DeadLetters['send'] = async (message, fault, records) => {
@@ -137,22 +133,18 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     return { ...describe(found), body: found.body };
   };
 
-  /** Handles the named letters, or all that were there when the call began. `act` returns those of its letters that are done. */
+  /** Handles the named letters, or all that are there now. `act` returns those of its letters that are done. */
   async function take(choice: LetterChoice, act: Act, signal?: AbortSignal): Promise<LettersTaken> {
-    const wanted = 'all' in choice ? undefined : new Set(choice.ids);
-    if (wanted?.size === 0) return { count: 0, remaining: await remaining(signal) };
-    const wasThere = createWasThere(clock);
-    let newOnly = 0;
+    const wanted = new Set('all' in choice ? (await list(LETTERS_MAX, signal)).map(({ id }) => id) : choice.ids);
     let count = 0;
-    await look(async (batch) => {
-      const present = wasThere(batch);
-      const chosen = batch.filter((letter) => wanted?.delete(letter.messageId) ?? present(letter));
+    const visit: Visit = async (batch) => {
+      const chosen = batch.filter(({ messageId }) => wanted.delete(messageId));
       const done = chosen.length === 0 ? [] : await act(chosen);
       count += done.length;
-      newOnly = chosen.length === 0 ? newOnly + 1 : 0;
-      return { gone: done, isEnough: wanted === undefined ? newOnly >= NEW_ONLY_MAX : wanted.size === 0 };
-    }, signal);
-    if (wanted !== undefined && wanted.size > 0) throw notFound([...wanted], count);
+      return { gone: done, isEnough: wanted.size === 0 };
+    };
+    if (wanted.size > 0) await look(visit, signal);
+    if ('ids' in choice && wanted.size > 0) throw notFound([...wanted], count);
     return { count, remaining: await remaining(signal) };
   }
 
@@ -221,21 +213,6 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
       };
       return take(choice, discard, signal);
     },
-  };
-}
-
-/**
- * Distinguishes letters that were already in their queue when this was called from later ones, by SQS's clock: a message received for
- * the first time shows SQS's time. Until there is one, every letter counts as an earlier one.
- */
-function createWasThere(clock: Pick<Clock, 'monotonicMs'>) {
-  const beganAtMs = clock.monotonicMs();
-  /** How far SQS's clock is ahead of the monotonic one. */
-  let aheadMs: number | undefined;
-  return (batch: readonly QueueMessage[]): ((letter: QueueMessage) => boolean) => {
-    const first = batch.find(({ receiveCount }) => receiveCount === 1);
-    if (first !== undefined) aheadMs ??= first.firstReceivedAtMs - first.receivedAtMonotonicMs;
-    return ({ sentAtMs }) => aheadMs === undefined || sentAtMs <= beganAtMs + aheadMs;
   };
 }
 

@@ -80,17 +80,12 @@ export function createReindexJobs({ state, clock, telemetry }: WithPorts<'state'
     const isApply = job.mode === 'apply';
     await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
     // the job may begin meanwhile, because the worker checks whether it occupies its bucket
-    if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
+    if (isApply)
+      await occupyBucket(state, job).catch(async (error: unknown) => {
+        await removeRecord(state, refs.job(job.id).id);
+        throw error;
+      });
     return job;
-  }
-
-  async function occupyOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
-    try {
-      await occupyBucket(state, job);
-    } catch (error) {
-      await undo();
-      throw error;
-    }
   }
 
   async function find(id: string, signal?: AbortSignal): Promise<JobRecord> {
@@ -111,18 +106,6 @@ export function createReindexJobs({ state, clock, telemetry }: WithPorts<'state'
     if (job === undefined) throw notFound(id);
     if (job === 'refused') throw refusal(await find(id));
     return job;
-  }
-
-  async function resumeApply(before: JobRecord, resumed: JobRecord): Promise<void> {
-    await occupyOr(resumed, () =>
-      updateRecord(state, refs.job(resumed.id), (current) => {
-        if (current === undefined || current.state !== resumed.state) return current;
-        const { pausedAtMs, pausedMs } = before;
-        // a process may have begun the job, or deleted documents, in between
-        const deletions = current.deletions && { ...(before.deletions ?? current.deletions), reserved: current.deletions.reserved };
-        return { ...omit(current, 'dueAtMs'), state: 'paused' as const, pausedAtMs, pausedMs, deletions };
-      }),
-    );
   }
 
   async function request(
@@ -181,7 +164,8 @@ export function createReindexJobs({ state, clock, telemetry }: WithPorts<'state'
       if (before.mode === 'apply') await refuseIfOccupied(state, before);
       const waits = { isHeld: await needsConsent(state, before), isSettled: (await waitingOf(before)) === undefined };
       const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), ...waits }, notPaused);
-      if (job.mode === 'apply') await resumeApply(before, job);
+      // where another job was faster, a process pauses this one before it begins
+      if (job.mode === 'apply') await occupyBucket(state, job);
       return shown(job);
     },
     async allow(id, by, signal) {

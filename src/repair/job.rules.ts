@@ -145,13 +145,6 @@ export function reserved(job: JobRecord, count: number): { readonly job: JobReco
   return { job: granted === 0 ? job : { ...job, deletions: { ...deletions, reserved: deletions.reserved + granted } }, granted };
 }
 
-/** The job after `count` of its reserved tombstones were given back unused. */
-export function givenBackTo(job: JobRecord, count: number): JobRecord {
-  const { deletions } = job;
-  if (deletions?.limit === undefined) return job;
-  return { ...job, deletions: { ...deletions, reserved: Math.max(0, deletions.reserved - count) } };
-}
-
 /** The deletion limit allows a tenth of the documents, but at least as many as people delete without much thought. */
 const DELETIONS_SHARE = 0.1;
 const DELETIONS_MIN = 1_000;

@@ -27,7 +27,7 @@ import { createSlots } from './slots.ts';
 /** How long aborted turns have after the deadline to give their jobs back. */
 const ABORTED_GRACE_MS = 500;
 /** Between two looks. A look is one small search, and a job begins this soon after it was stored, given back or has waited. */
-const LOOK_MS = 1_000;
+const LOOK_MS = 2_000;
 /** Which share of the jobs that it found a process claims with each look, so that buckets spread over processes. */
 const SHARE = 1 / 4;
 /** For how long a process without a free slot leaves a job to others. */

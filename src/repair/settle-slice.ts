@@ -13,15 +13,7 @@ import type { ObjectDocument, PresentState, ObjectState } from '../ordering/docu
 import { FaultError, jobAnswerOf, type Fault, type FaultCode } from '../base/fault.ts';
 import { compareStored, type ComparedKey, type Comparison } from '../ordering/agreement.ts';
 import type { DifferenceKind } from '../records/counts.ts';
-import {
-  clockOfListing,
-  decideListed,
-  decideSeen,
-  describesObject,
-  rewrittenDocument,
-  withListedClass,
-  type ListedDecision,
-} from './decide.rules.ts';
+import { clockOfListing, decideListed, decideSeen, rewrittenDocument, withListedClass, type ListedDecision } from './decide.rules.ts';
 import type { ObservedWrite } from '../ordering/observation.ts';
 import type { WriteRequest } from '../observing/bulk-writer.ts';
 import type { WriteAnswer } from '../store/store.ts';
@@ -277,8 +269,7 @@ export function createSettleSlice({
     if (decision.kind === 'agrees') return { end: agreedEnding(read, seen.state, { agreed, work }) };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(comparedKey, seen.state);
     if (work.mode === 'report') return { end: ending };
-    const isOnlyFilled = ending === agreed;
-    return { write: writeOfHead(read, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs(), isOnlyFilled }) };
+    return { write: writeOfHead(read, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
   }
 
   async function write(planned: readonly PlannedWrite[], { tombstones, written }: SliceWork, signal: AbortSignal): Promise<Written> {
@@ -415,19 +406,16 @@ interface SeenFacts {
   readonly plan: ObservedWrite;
   readonly ending: Ending;
   readonly nowMs: number;
-  /** Nothing is known to differ; the write only adds enrichment that the document lacked. */
-  readonly isOnlyFilled: boolean;
 }
 
-function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, ending, nowMs, isOnlyFilled }: SeenFacts): PlannedWrite {
+function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, ending, nowMs }: SeenFacts): PlannedWrite {
   const { clock, settled, equalClock } = plan;
   const at = { bucket: work.bucket.bucket, key: comparedKey.key, clock, observedAtMs: seen.observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
   const effect = seen.state.present ? 'document' : 'tombstone';
-  const known = isOnlyFilled && stored !== undefined && describesObject(seen.state, stored) ? stored : undefined;
   return {
     comparedKey,
-    request: { document, equalClock, expiresAtMs: seen.expiresAtMs, ...(known !== undefined && { known }) },
+    request: { document, equalClock, expiresAtMs: seen.expiresAtMs },
     ending: { ...filledIn(ending, document, work), effect },
   };
 }

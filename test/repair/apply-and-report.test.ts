@@ -137,7 +137,7 @@ describe('a first index of one long turn', () => {
     slowListing(world);
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
-    await world.run(3_000);
+    await world.run(5_000);
     const seen: number[] = [];
     for (let seconds = 0; seconds < 12; seconds += 6) {
       const view = await world.jobs.get(id);

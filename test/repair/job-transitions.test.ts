@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import {
   afterTransition,
   afterTurn,
-  givenBackTo,
   isStuck,
   mayTransition,
   phaseOf,
@@ -131,12 +130,6 @@ describe('the deletion limit', () => {
     const second = reserved(first.job, 3);
     expect(second.granted).toBe(2);
     expect(reserved(second.job, 1)).toEqual({ job: second.job, granted: 0 });
-  });
-
-  it('takes back what was not used', () => {
-    expect(givenBackTo(reserved(comparing, 3).job, 2).deletions).toEqual({ limit: 5, reserved: 1 });
-    const unlimited: JobRecord = { ...comparing, deletions: { reserved: 0 } };
-    expect(givenBackTo(unlimited, 99)).toBe(unlimited);
   });
 
   it('grants nothing to a job that does not compare now, and nothing to a report', () => {

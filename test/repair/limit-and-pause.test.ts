@@ -174,9 +174,11 @@ describe('pausing and resuming', () => {
       paused.push(id);
     }
     const answers = await Promise.allSettled(paused.map((id) => world.jobs.resume(id)));
-    const states = (await world.allJobs()).map(({ state }) => state).sort();
     // each may have found another one there, but never two
     expect(answers.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1);
+    world.startWorker();
+    await world.run(10_000);
+    const states = (await world.allJobs()).map(({ state }) => state);
     expect(states.filter((state) => state !== 'paused').length).toBeLessThanOrEqual(1);
   });
 
@@ -279,16 +281,14 @@ async function heldWith(limit: number) {
 }
 
 describe('the deletion limit of a held job', () => {
-  it('uses what was not used for others, and leaves the job’s record with what was', async () => {
+  it('uses what was not used for others', async () => {
     const { limit, calls, reserved } = await heldWith(10_000);
     expect(await limit.reserve(300)).toBe(300);
     const before = calls.puts;
     limit.giveBack(20);
     expect(await limit.reserve(10)).toBe(10);
     expect(calls.puts).toBe(before);
-    await limit.giveBackRest();
-    await limit.giveBackRest();
-    expect(await reserved()).toBe(290);
+    expect(await reserved()).toBe(300);
   });
 
   it('is used up by its limit alone, not by a fault', async () => {
@@ -314,13 +314,12 @@ describe('the deletion limit of a held job', () => {
     expect(limit.isUsedUp()).toBe(false);
   });
 
-  it('counts a reservation whose answer was lost, and gives nothing back that may be used', async () => {
+  it('counts a reservation whose answer was lost', async () => {
     const { limit, calls, reserved } = await heldWith(1_000);
     Object.assign(calls, { fault: new FaultError('index.unreachable', 'no answer'), loses: true });
     await expect(limit.reserve(100)).rejects.toThrow('no answer');
     calls.fault = undefined;
     expect(await limit.reserve(100)).toBe(100);
-    await limit.giveBackRest();
     expect(await reserved()).toBeGreaterThanOrEqual(200);
   });
 
@@ -331,7 +330,6 @@ describe('the deletion limit of a held job', () => {
         const { limit, held, reserved } = await heldWith(most);
         const granted = await Promise.all(all.map((count) => limit.reserve(count)));
         const used = granted.reduce((sum, count) => sum + count, 0);
-        await limit.giveBackRest();
         expect(await reserved()).toBe(used);
         expect(used).toBe(
           Math.min(

@@ -255,21 +255,6 @@ describe('a document that the index refuses', () => {
     },
   );
 
-  it('once its tags are filled in keeps what it had of enrichment', async () => {
-    const store = refusing(({ key, tags }) => key === 'b' && tags !== undefined);
-    const world = await createReindexWorld({ store });
-    for (const key of ['a', 'b']) {
-      const { tags: _, ...known } = world.put(key, content);
-      await world.index(key, known);
-    }
-    const before = await world.stored('b');
-    expect(before).toMatchObject({ user_metadata: { owner: 'me' }, storage_class: 'STANDARD' });
-    await world.run({ bucket: enriched, fill: true });
-    expect(await world.stored('a')).toMatchObject({ tags: { colour: 'red' } });
-    const { user_metadata, content_type, storage_class } = before!;
-    expect(await world.stored('b')).toMatchObject({ user_metadata, content_type, storage_class });
-  });
-
   it('in any form is counted and named, and the others are written', async () => {
     const store = refusing(({ key }) => key === 'b');
     const world = await createReindexWorld({ store });
