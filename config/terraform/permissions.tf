@@ -68,7 +68,7 @@ locals {
       {
         Sid      = "ReadLifecycleRules"
         Effect   = "Allow"
-        Action   = ["s3:GetLifecycleConfiguration"]
+        Action   = ["s3:GetLifecycleConfiguration", "s3:ListBucketMultipartUploads"]
         Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
       },
       {

@@ -1,9 +1,10 @@
-/** Reads a bucket's lifecycle rules. */
+/** Reads a bucket's lifecycle rules, and its unfinished uploads. */
 import { defined } from '../base/defined.ts';
 import {
   type GetBucketLifecycleConfigurationCommandOutput,
   type S3Client,
   GetBucketLifecycleConfigurationCommand,
+  ListMultipartUploadsCommand,
 } from '@aws-sdk/client-s3';
 import type { LifecycleRule } from './lifecycle.rules.ts';
 import { FaultError } from '../base/fault.ts';
@@ -19,7 +20,7 @@ interface S3LifecycleDependencies {
 
 type S3Rule = NonNullable<GetBucketLifecycleConfigurationCommandOutput['Rules']>[number];
 
-/** Creates the reader. Needs s3:GetLifecycleConfiguration. */
+/** Creates the reader. Needs s3:GetLifecycleConfiguration, and s3:ListBucketMultipartUploads for uploads. */
 export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies): BucketLifecycle {
   const ask = createAsk(clientFor, clock);
   return {
@@ -35,6 +36,16 @@ export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies)
       }
       if (reply.error instanceof Error && reply.error.name === 'NoSuchLifecycleConfiguration') return [];
       throw refusalOf(question, reply);
+    },
+
+    async uploadsOf(location, signal) {
+      const question = { ...location, operation: 'ListMultipartUploads' };
+      const command = new ListMultipartUploadsCommand({ Bucket: location.bucket, ...ownerInput(location) });
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      if (!reply.ok) throw refusalOf(question, reply);
+      const { Uploads = [], IsTruncated: is_more = false } = reply.output;
+      const begun = Uploads.flatMap(({ Initiated }) => (Initiated === undefined ? [] : [Initiated.getTime()]));
+      return begun.length === 0 ? undefined : { count: begun.length, is_more, oldest_at: new Date(Math.min(...begun)).toISOString() };
     },
   };
 }

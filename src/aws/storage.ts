@@ -9,6 +9,7 @@
  * A key's state and a listing page carry their time by S3's clock. The conventions of store.ts apply.
  */
 import type { Versioning } from '../records/bucket.ts';
+import type { Overdue } from '../records/overdue.ts';
 import type { LifecycleRule } from './lifecycle.rules.ts';
 import type { ObjectState, PresentState } from '../ordering/document.ts';
 
@@ -120,4 +121,6 @@ export interface BucketLifecycle {
    * faults that BucketListing.page throws.
    */
   rulesOf(location: BucketLocation, signal?: AbortSignal): Promise<readonly LifecycleRule[]>;
+  /** The first thousand multipart uploads that are not finished, with one request; undefined: there are none. Throws as rulesOf() does. */
+  uploadsOf(location: BucketLocation, signal?: AbortSignal): Promise<Overdue['uploads']>;
 }

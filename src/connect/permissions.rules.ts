@@ -92,11 +92,12 @@ export const permissions: readonly Permission[] = [
     actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
     resource: 'bucket',
   },
+  // sources that report each expiration need it only for this report
   {
     sid: 'ReadLifecycleRules',
-    why: 'what should have expired. Sources that may not report expirations need the rules',
+    why: 'what should have expired, and uploads that were never finished. Sources that may not report expirations need the rules',
     roles: ['daemon'],
-    actions: ['s3:GetLifecycleConfiguration'],
+    actions: ['s3:GetLifecycleConfiguration', 's3:ListBucketMultipartUploads'],
     resource: 'bucket',
   },
   {

@@ -5,6 +5,7 @@
  */
 import { countText, momentText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
+import { expiredText } from './overdue.ts';
 import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
 import { countOf, outermost } from './waiting-deletes.ts';
 import type { Trouble } from './process-record.ts';
@@ -90,7 +91,8 @@ export function bucketStatus(facts: StatusFacts): BucketStatus {
   const compared = record.lastComparedAtMs === undefined ? '' : `; compared ${ageText(nowMs - record.lastComparedAtMs)} ago`;
   const isLossy = record.source === 'webhook' && facts.compareIntervalMs > 0;
   const lossy = isLossy ? '; events of this source can be lost, so it is compared daily' : '';
-  return { state: 'ok', severity: 'ok', sentence: `No known difference${compared}${lossy}`, gaps };
+  const expired = record.overdue?.expired === undefined ? '' : `; ${expiredText(record.overdue.expired)}`;
+  return { state: 'ok', severity: 'ok', sentence: `No known difference${compared}${lossy}${expired}`, gaps };
 }
 
 /**

@@ -9,6 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { overdueSchema } from './overdue.ts';
 import { purgeMarksSchema } from './position.ts';
 import { RequestError } from '../base/request-error.ts';
 
@@ -207,6 +208,8 @@ export const bucketRecordSchema = z.object({
   waiting: waitingDeletesSchema.optional(),
   /** What is stored of the tokens of its webhook, the newest last (src/connect/sources/webhook.ts). */
   webhookTokens: z.array(z.object({ hash: z.string(), createdAtMs: z.number() })).optional(),
+  /** What it should no longer hold, by its last compare. */
+  overdue: overdueSchema.optional(),
   /** How far the tombstones of its index may be purged. */
   purge: purgeMarksSchema.optional(),
   /** The scheduled compare that began last (src/repair/sweeps.ts). */

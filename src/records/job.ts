@@ -7,6 +7,7 @@
  *      └─resume─ paused          cancelled: from queued, running and paused
  */
 import { z } from 'zod';
+import { overdueSchema } from './overdue.ts';
 import { faults, type FaultCode } from '../base/fault.ts';
 import { countsSchema, examplesSchema } from './counts.ts';
 import type { BucketRecord } from './bucket.ts';
@@ -92,6 +93,8 @@ export const jobSchema = z.object({
   /** What was compared and done so far, including requests before comparing. */
   counts: countsSchema.optional(),
   examples: examplesSchema.optional(),
+  /** What the bucket should no longer hold, found at the end of a compare of all of it. */
+  overdue: overdueSchema.optional(),
   /** Why the job could not begin yet, and since when. It begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
   /** Why it fails once all else is compared: S3 refuses a key that it cannot leave to a gap. */

@@ -37,6 +37,7 @@ import { readRecord, refs } from '../store/stored.ts';
 import { cancelJob, failJob, finishJob, leaveKeys, noteLast, noteStuck } from './job-ends.ts';
 import type { HeldJob } from './job-lease.ts';
 import { cutKeys, probeListing } from './key-probes.ts';
+import type { LookForOverdue } from './overdue.ts';
 import type { Slots } from './slots.ts';
 
 /** Turns are short enough for jobs to share the slots, and long enough that beginning and ending them costs little. */
@@ -56,6 +57,8 @@ export interface CompareDependencies extends WithPorts<'state' | 'clock' | 'tele
   readonly scan: Pick<ObjectScan, 'refresh'>;
   readonly turn: ReconcileTurn;
   readonly slots: Slots;
+  /** Asked at the end of a compare of a whole bucket. Default: nobody is. */
+  readonly lookForOverdue?: LookForOverdue;
   /** How many keys a part must have left to be cut; at most 1,000. */
   readonly cutKeysMin: number;
 }

@@ -4,6 +4,7 @@
  * between. Ended jobs are removed after a while.
  */
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
+import { defined } from '../base/defined.ts';
 import { faults } from '../base/fault.ts';
 import { markId, withoutDifferences, type Differences, type DirtyMark } from '../records/dirty.ts';
 import { noCounts, type ReconcileCounts } from '../records/counts.ts';
@@ -15,10 +16,13 @@ import type { ObjectScan, WithPorts, StateStore } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import type { HeldJob } from './job-lease.ts';
+import type { LookForOverdue } from './overdue.ts';
 
 type EndsDependencies = WithPorts<'state' | 'clock' | 'telemetry'>;
 type FinishDependencies = EndsDependencies & {
   readonly scan: Pick<ObjectScan, 'refresh'>;
+  /** Default: nobody looks. */
+  readonly lookForOverdue?: LookForOverdue;
 };
 
 /** Adds to the job what this process has compared and not stored yet. */
@@ -143,10 +147,20 @@ export async function finishJob(dependencies: FinishDependencies, held: HeldJob,
   const atMs = dependencies.clock.nowMs();
   // a suspended process may have lost the job to another one, which has finished it
   if (mayTransition(held.job, 'finish') && (await held.change(prepare))) {
-    await noteEnd(dependencies, prepare(held.job), atMs);
-    if (await held.transition({ kind: 'finish', atMs }, prepare)) reportJobEnd(dependencies.telemetry, held.job);
+    const found = await overdueOf(dependencies, held.job);
+    const prepared: Prepare = (job) => ({ ...prepare(job), ...found });
+    await noteEnd(dependencies, prepared(held.job), atMs);
+    if (await held.transition({ kind: 'finish', atMs }, prepared)) reportJobEnd(dependencies.telemetry, held.job);
   }
   await held.release(atMs, prepare);
+}
+
+async function overdueOf(
+  { state, lookForOverdue }: FinishDependencies,
+  { bucket, prefix }: JobRecord,
+): Promise<Pick<JobRecord, 'overdue'>> {
+  const record = prefix === '' && lookForOverdue !== undefined ? await readRecord(state, refs.bucket(bucket)) : undefined;
+  return record === undefined || lookForOverdue === undefined ? {} : { overdue: await lookForOverdue(record) };
 }
 
 /** Stores what must be stored before anything shows that the job has compared everything. */
@@ -209,8 +223,9 @@ export async function noteCompared(state: StateStore, job: JobRecord, compared: 
   const isRepair = isWhole && job.requestedBy === 'gap' && (await readRecord(state, refs.gap(markId(job.bucket))))?.urgent === undefined;
   const repaired = isRepair ? { repaired: { atMs: compared.atMs, comparingMs: processMs(compared.counts) } } : {};
   await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
-    if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: compared.atMs };
-    return { ...bucket, ...keptOfBucket(bucket, job, compared), ...repaired };
+    const found = defined({ overdue: job.overdue });
+    if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: compared.atMs, ...found };
+    return { ...bucket, ...keptOfBucket(bucket, job, compared), ...repaired, ...found };
   });
 }
 

@@ -22,6 +22,7 @@ import { compareJob } from './compare-job.ts';
 import { reportJobEnd, transitionJob } from './job-ends.ts';
 import { createClaimJob, type HeldJob } from './job-lease.ts';
 import { CUT_KEYS_MIN } from './key-probes.ts';
+import type { LookForOverdue } from './overdue.ts';
 import { createSlots } from './slots.ts';
 
 /** How long aborted turns have after the deadline to give their jobs back. */
@@ -54,6 +55,7 @@ export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
   readonly listings: number;
   /** Looks at the gaps of a bucket whose job has begun or ended, so that its status need not wait for the next round of all gaps. */
   readonly lookAtGaps?: (bucket: string, signal: AbortSignal) => Promise<void>;
+  readonly lookForOverdue?: LookForOverdue;
   /** How many keys a part must have left to be cut. Default: a page. */
   readonly cutKeysMin?: number;
 }

@@ -30,6 +30,7 @@ import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { createWatchIndices } from '../connect/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../repair/close-gaps.ts';
 import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
+import { lookForOverdue } from '../repair/overdue.ts';
 import { createSweepDeletes, createVisitUnsettled, purgeAudit, unsettledDue, visitFull, visitTombstones } from '../repair/sweeps.ts';
 import { purgeApiKeys, purgeLogins } from '../identity/purges.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sweep.ts';
@@ -68,12 +69,14 @@ function createRole(core: Core & Pick<ReindexParts, 'lookAtGaps'>, worker: strin
     liveIsBusy,
   });
   const turn = createReconcileTurn({ ...core, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
+  const overdue = { ...core, usage: core.store.usage, lifecycle: createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock }) };
   return createReindexRole({
     ...core,
     turn,
     indexIsSlow: isFull,
     worker,
     listings: REINDEX_LISTINGS,
+    lookForOverdue: (bucket) => lookForOverdue(overdue, bucket),
   });
 }
 

@@ -81,6 +81,17 @@ describe('lifecycle rules as S3 answers them', () => {
     expect(await answered.lifecycle.rulesOf(target)).toEqual([expected]);
   });
 
+  it('have the unfinished uploads beside them: how many, and since when', async () => {
+    const upload = (at: string): string => `<Upload><Key>k</Key><UploadId>${at}</UploadId><Initiated>${at}</Initiated></Upload>`;
+    const list = (more: boolean, ...times: readonly string[]): string =>
+      `<ListMultipartUploadsResult><IsTruncated>${more}</IsTruncated>${times.map(upload).join('')}</ListMultipartUploadsResult>`;
+    const bodies = [list(true, '2026-03-02T00:00:00Z', '2026-03-01T00:00:00Z'), list(false)];
+    const { lifecycle, asked } = await scriptedS3(() => ({ body: bodies.shift() ?? '' }));
+    expect(await lifecycle.uploadsOf(target)).toEqual({ count: 2, is_more: true, oldest_at: '2026-03-01T00:00:00.000Z' });
+    expect(await lifecycle.uploadsOf(target)).toBeUndefined();
+    expect(asked).toHaveLength(2);
+  });
+
   it.each([
     ['lifecycle.denied', { status: 403, body: errorBody('AccessDenied') }],
     ['s3.throttled', { status: 503, body: errorBody('SlowDown') }],

@@ -220,6 +220,7 @@ it.each([
     () => storage.readTags(bucket, { key: 'k' }),
     () => listing.page(bucket, { prefix: '', after: '', limit: 1 }),
     () => lifecycle.rulesOf(bucket),
+    () => lifecycle.uploadsOf(bucket),
   ];
   for (const request of requests) {
     const before = asked.length;

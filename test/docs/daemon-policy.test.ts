@@ -35,6 +35,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   ListObjectsV2Command: ['s3:ListBucket'],
   GetBucketVersioningCommand: ['s3:GetBucketVersioning'],
   GetBucketLifecycleConfigurationCommand: ['s3:GetLifecycleConfiguration'],
+  ListMultipartUploadsCommand: ['s3:ListBucketMultipartUploads'],
   GetBucketNotificationConfigurationCommand: ['s3:GetBucketNotification'],
   ListSubscriptionsByTopicCommand: ['sns:ListSubscriptionsByTopic'],
   GetSubscriptionAttributesCommand: ['sns:GetSubscriptionAttributes'],

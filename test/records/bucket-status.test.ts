@@ -167,6 +167,17 @@ describe('the status of a bucket', () => {
     expect(statusOf({ record: late, compareIntervalMs: 0 }).state).toBe('ok');
   });
 
+  it('names what should have expired, which is no difference', () => {
+    const expired = { rule: 'logs', objects: 1_200, bytes: 3_000_000_000 };
+    expect(statusOf({ record: { overdue: { expired } } })).toMatchObject({
+      state: 'ok',
+      sentence:
+        'No known difference; compared 4 minutes ago; 1,200 objects (2.8 GiB) should have expired more than 3 days ago by the lifecycle rule logs',
+    });
+    const uploads = { count: 1, is_more: false, oldest_at: '1970-01-01T00:00:00.000Z' };
+    expect(statusOf({ record: { overdue: { uploads } } }).sentence).toBe('No known difference; compared 4 minutes ago');
+  });
+
   it('of a bucket whose store posts its events is measured by a day, and says why', () => {
     const webhook = { source: 'webhook' } as const;
     expect(statusOf({ record: webhook }).sentence).toBe(

@@ -2,6 +2,7 @@
 import { shellWord } from '../../base/commands.ts';
 import { faults, isFaultCode } from '../../base/fault.ts';
 import { countText, dollarsText, percentText, sizeText } from '../../base/texts.ts';
+import { expiredText } from '../../records/overdue.ts';
 import { columnsOf } from './command.ts';
 import { differenceKinds, type ExampleKind } from '../../records/counts.ts';
 import type { Job, JobCounts } from './job.ts';
@@ -65,8 +66,14 @@ export const countColumns = columnsOf<Job>({
   deleted: counted(({ tombstones }, { mode }) => (mode === 'apply' ? countText(tombstones) : undefined)),
   'held back': counted(({ held }, { waiting }) => (held === 0 ? undefined : `${countText(held)} (${waitingText(waiting)})`)),
   refused: counted(({ refused }, { examples }) => (refused === 0 ? undefined : refusedText(refused, examples?.refused))),
+  overdue: ({ overdue }) => overdue?.expired && expiredText(overdue.expired),
+  uploads: ({ overdue }) => overdue?.uploads && uploadsText(overdue.uploads),
   cost: ({ cost_usd: usd }) => (usd === undefined ? undefined : `${dollarsText(usd)} (estimate)`),
 });
+
+function uploadsText({ count, is_more: isMore, oldest_at: oldest }: NonNullable<NonNullable<Job['overdue']>['uploads']>): string {
+  return `${countText(count)}${isMore ? ' or more' : ''} unfinished, the oldest since ${oldest}`;
+}
 
 /** One job with all its fields. */
 export const jobFields = columnsOf<Job>({

@@ -35,6 +35,7 @@ export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowM
     waiting: waitingOf(job, waiting),
     comparing_at: timeOfMaybe(comparingAtMs),
     examples: job.examples,
+    overdue: job.overdue,
     error: job.error,
     last_fault: hasEnded(job) ? undefined : lastFaultOf(job),
     ...(comparingAtMs !== undefined && job.counts !== undefined && measuresOf(job, job.counts, nowMs)),

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { countsSchema, examplesSchema } from '../../records/counts.ts';
 import { jobModes, jobPhases, jobStates } from '../../records/job.ts';
+import { overdueSchema } from '../../records/overdue.ts';
 import { count, time } from './fields.ts';
 
 const jobFault = z.object({
@@ -52,6 +53,7 @@ export const job = z
     examples: examplesSchema
       .optional()
       .describe('The first differences of each kind and the first refused documents, at most 20 each. Lists omit them.'),
+    overdue: overdueSchema.optional(),
     error: jobFault.optional().describe('Why the job failed.'),
     last_fault: jobFault.optional().describe('The latest fault of a part of it, which Tally retries.'),
     progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while unknown.'),

@@ -180,6 +180,7 @@ const subresources: Readonly<Record<string, string>> = {
   lifecycle: 's3:GetLifecycleConfiguration',
   location: 's3:GetBucketLocation',
   versions: 's3:ListBucketVersions',
+  uploads: 's3:ListBucketMultipartUploads',
 };
 
 function askOfS3({ method, path }: PassingRequest): Ask {

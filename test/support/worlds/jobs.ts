@@ -36,6 +36,7 @@ interface WorkerOptions {
   readonly turn?: ReconcileTurn;
   readonly indexIsSlow?: () => boolean;
   readonly lookAtGaps?: ReindexParts['lookAtGaps'];
+  readonly lookForOverdue?: ReindexParts['lookForOverdue'];
   /** Of its machine. */
   readonly clock?: Clock;
 }
@@ -75,6 +76,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       turn,
       indexIsSlow = () => false,
       lookAtGaps,
+      lookForOverdue,
       clock: ownClock = clock,
     } = worker;
     const dead = new AbortController();
@@ -98,7 +100,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       circuits,
       worker: name,
       listings,
-      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps }),
+      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps, lookForOverdue }),
     });
     role.start();
     /** Nothing of it goes out any more, and no call of it ends. */

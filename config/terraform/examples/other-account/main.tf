@@ -52,6 +52,7 @@ locals {
     "s3:GetBucketVersioning",
     "s3:GetBucketNotification",
     "s3:GetLifecycleConfiguration",
+    "s3:ListBucketMultipartUploads",
   ]
   object_actions = ["s3:GetObject", "s3:GetObjectVersion", "s3:GetObjectTagging", "s3:GetObjectVersionTagging"]
   bucket_arn     = "arn:aws:s3:::${var.bucket}"
