@@ -38,6 +38,7 @@ import { listenAt, listenAtSocket, type ServedAt, StartError } from './serve/lis
 import { servingChecks, warningOf } from './serve/readiness-checks.ts';
 import { listAllRecords } from './store/stored.ts';
 import { watchState } from './registry/bucket-watch.ts';
+import { createWorkerDemand } from './serve/worker-demand.ts';
 import { welcome, reportChoices } from './demo/welcome.ts';
 import { createLogins } from './identity/logins.ts';
 import { createSessions } from './identity/sessions.ts';
@@ -47,7 +48,7 @@ const version = packageJson.version;
 const EMBEDDED_BUCKET = 'demo';
 /** How often the process checks that its index answers. */
 const INDEX_WATCH_MS = 5_000;
-/** How often the metric of readiness is updated: as often as the queue depths are read. */
+/** How often the metrics of readiness and of workers wanted are updated: as often as the queue depths are read. */
 const READINESS_MS = 15_000;
 /** How often dead letters that SQS moved are looked for, so that their gaps are known within about a minute. */
 const LETTER_WATCH_MS = 30_000;
@@ -158,6 +159,7 @@ async function startServing(core: Core, { environment, telemetryAdapter, embedde
       others: [...reindexing.checks, warningOf('messages', core.processes)],
     }),
   );
+  const workersWanted = createWorkerDemand({ clock: core.clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
   // the system may choose the port
@@ -198,6 +200,8 @@ async function startServing(core: Core, { environment, telemetryAdapter, embedde
   async function reportReadiness(): Promise<void> {
     const { roles } = readiness.read();
     for (const role of settings.TALLY_ROLES) telemetry.set('tally_ready', roles[role]?.ready === true ? 1 : 0, { role });
+    if (ingest !== undefined && core.queueWatch.fault() === undefined)
+      telemetry.set('tally_workers_wanted', workersWanted(core.queueWatch.visible, ingest.settledTotal));
   }
 
   stops.push(() => core.close());

@@ -86,6 +86,8 @@ export interface IngestRole {
   readonly admission: Pick<Admission, 'state'>;
   /** Whether the live path is under load, so that re-index must yield. */
   readonly isBusy: () => boolean;
+  /** How many messages were deleted since the start. */
+  readonly settledTotal: number;
   /** Stores when each bucket's last event arrived. Throws the store's fault. */
   storeLastEvents(): Promise<void>;
   /** Why this role does not receive, and what it has hidden. */
@@ -151,6 +153,9 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     admission,
     isBusy: load.isBusy,
     storeLastEvents: () => lastEvents.store(),
+    get settledTotal() {
+      return settler.removedTotal;
+    },
     receiving: {
       notReceiving(queueUrl) {
         const fault = receiving.current(queueUrl);

@@ -32,6 +32,8 @@ export interface Settler {
   hide(message: QueueMessage, delayS: number): Promise<boolean>;
   /** How many messages are held now. */
   readonly inHand: number;
+  /** How many messages SQS has deleted since the start. */
+  readonly removedTotal: number;
   /** Why the last request to delete, or the last to change a visibility, failed in a queue; undefined if all were answered. */
   fault(): Fault | undefined;
   /** Gives all held messages back to their queues, at the end of a stop. */
@@ -78,6 +80,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const lastFailure = createLastFailure(clock);
   const closed = new AbortController();
   const extendAfterMs = (visibilityS * 1_000) / 2;
+  let removedTotal = 0;
   let isExtending = false;
 
   async function settle(message: QueueMessage, timeoutS?: number): Promise<boolean> {
@@ -85,7 +88,10 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     inHand.delete(message.receiptHandle);
     // otherwise SQS may apply the extension after the settlement
     if (held?.extending !== undefined) await held.extending;
-    return enqueue(message, { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: alwaysWanted });
+    const isDone = await enqueue(message, { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: alwaysWanted });
+    // a message that SQS did not delete comes back, so its work is not done
+    if (timeoutS === undefined && isDone) removedTotal += 1;
+    return isDone;
   }
 
   function enqueue({ queueUrl, receiptHandle }: QueueMessage, change: Change): Promise<boolean> {
@@ -199,6 +205,9 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     hide: settle,
     get inHand() {
       return inHand.size;
+    },
+    get removedTotal() {
+      return removedTotal;
     },
     fault: () => lastFailure.current(),
     async giveBackAll() {

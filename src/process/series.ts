@@ -135,6 +135,12 @@ export const seriesTable = {
     labels: { queue: ['bucket', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
     help: "Shows how many messages are in the queues. Tally reads SQS's approximate numbers every 15 s.",
   },
+  tally_workers_wanted: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'workers',
+    help: 'Shows how many workers would drain the backlog within TALLY_TARGET_LAG_S at the rate measured by this worker.',
+  },
   tally_gaps_open: {
     type: 'gauge',
     knownForMs: KNOWN_FOR_MS,

@@ -182,6 +182,9 @@ const ingestSettings = {
   TALLY_INGEST_VISIBILITY_S: integer(10, 43_200, 60).describe(
     "How long a received message stays hidden from other workers, in seconds; Tally extends the time for messages that it holds. With 60 s, a killed worker's messages are received again after at most one minute.",
   ),
+  TALLY_TARGET_LAG_S: integer(1, 86_400, 60).describe(
+    'How long draining the backlog may take, in seconds; Tally computes the metric tally_workers_wanted from it. With 60 s, a scaled installation catches up within about a minute.',
+  ),
 };
 
 /** The settings of the SQS queues. */

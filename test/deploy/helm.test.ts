@@ -58,7 +58,7 @@ const most: Values = {
     rules: { enabled: true, labels: { release: 'prometheus' } },
     dashboard: { enabled: true, annotations: { grafana_folder: 'Tally' } },
   },
-  autoscaling: { enabled: true, max: 20, messagesPerSecond: 500, targetLagSeconds: 120 },
+  autoscaling: { enabled: true, max: 20, messagesPerSecond: 500, targetLagSeconds: 120, prometheus: 'http://prometheus:9090' },
   networkPolicy: { enabled: true, httpFrom: anyPeer, metricsFrom: anyPeer, egress: { enabled: true, extra: [{ to: anyPeer }] } },
   podAnnotations: { note: 'one' },
   podLabels: { team: 'search' },
@@ -292,6 +292,7 @@ describe.skipIf(!runs)('the chart', () => {
         TALLY_QUEUE_URL: [QUEUE, OTHER_QUEUE],
         TALLY_INGEST_VISIBILITY_S: 43_200,
         TALLY_COMPARE_INTERVAL_DAYS: 0,
+        TALLY_TARGET_LAG_S: 120,
       });
       expect(environmentOf(objects, `tally-${role}`)).toMatchObject({ AWS_REGION: 'eu-central-1', NODE_EXTRA_CA_CERTS: '/extra/ca.pem' });
     }
@@ -379,8 +380,8 @@ describe.skipIf(!runs)('the chart', () => {
     expect(rules.egress).toHaveLength(2);
   });
 
-  it('makes config/scaling/keda-sqs.yaml by the command that the file names', async () => {
-    const text = textOf('config/scaling/keda-sqs.yaml');
+  it.each(['keda-sqs.yaml', 'keda-prometheus.yaml'])('makes config/scaling/%s by the command that the file names', async (name) => {
+    const text = textOf(`config/scaling/${name}`);
     const [, command = ''] = /^#\s+helm (template .+)$/m.exec(text) ?? [];
     const { stdout } = await helm(...command.split(' '));
     expect(text.split('\n').slice(2).join('\n'), command).toBe(stdout);

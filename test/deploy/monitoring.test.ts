@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
 import { seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
@@ -49,13 +49,25 @@ const dashboardSchema = z.object({
   panels: z.array(panelSchema),
 });
 
+const scaledObjectSchema = z.object({
+  kind: z.literal('ScaledObject'),
+  spec: z.object({
+    triggers: z.array(z.object({ type: z.string(), metadata: z.record(z.string(), z.string()) })),
+  }),
+});
+
 const alerts = alertsSchema.parse(parse(config('monitoring/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 const dashboard = dashboardSchema.parse(JSON.parse(config('monitoring/dashboard.json')));
+const scaledObjects = ['scaling/keda-sqs.yaml', 'scaling/keda-prometheus.yaml'].flatMap((name) =>
+  parseAllDocuments(config(name)).flatMap((document) => scaledObjectSchema.safeParse(document.toJS()).data ?? []),
+);
+const triggers = scaledObjects.flatMap(({ spec }) => spec.triggers);
 
 /** Each expression of the configuration, with where it is. */
 const expressions: readonly (readonly [where: string, expression: string])[] = [
   ...alerts.map(({ alert, expr }) => [alert, expr] as const),
   ...dashboard.panels.flatMap(({ title, targets }) => (targets ?? []).map(({ expr }) => [`panel ${title}`, expr] as const)),
+  ...triggers.flatMap(({ metadata }) => (metadata['query'] === undefined ? [] : [['KEDA trigger', metadata['query']] as const])),
   ...dashboard.templating.list.flatMap(({ name, definition }) => {
     const selector = /^label_values\((.*), \w+\)$/.exec(definition ?? '')?.[1];
     return selector === undefined ? [] : [[`variable ${name}`, selector] as const];

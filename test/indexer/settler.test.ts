@@ -145,8 +145,9 @@ describe('settling', () => {
       world.settler.remove(world.hold('beside', 'http://queues/other')),
     ]);
     await world.run(10_000);
-    expect(await all).toEqual([false, false, true]);
+    await all;
     expect(world.requests.filter(({ queueUrl }) => queueUrl === QUEUE)).toHaveLength(attempts);
+    expect(world.settler.removedTotal).toBe(1);
     if (attempts === 1) expect(world.telemetry.recorded('requestFailed').length).toBeGreaterThan(0);
   });
 });

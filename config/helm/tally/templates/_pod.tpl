@@ -19,6 +19,9 @@
 {{- if $v.index.ca.existingSecret }}
 - { name: TALLY_INDEX_CA_FILE, value: {{ printf "/run/secrets/ca/%s" $v.index.ca.key | quote }} }
 {{- end }}
+{{- if $v.autoscaling.enabled }}
+- { name: TALLY_TARGET_LAG_S, value: {{ $v.autoscaling.targetLagSeconds | int64 | quote }} }
+{{- end }}
 {{- if and .http $v.login.issuer }}
 # reached through the Service only by who ends TLS: see networkPolicy
 - { name: TALLY_HTTP_ADDRESS, value: '0.0.0.0:8080' }
