@@ -50,9 +50,14 @@ export function isByWay(
 }
 
 /** Whether the events that have arrived prove the connection. */
-export function isProvenBy({ arrived = [], source, connection, waySinceMs, createdAtMs, connectionCheck: check }: BucketRecord): boolean {
+export function isProvenBy(record: BucketRecord): boolean {
+  const { arrived = [], source, connection } = record;
   if (arrived.length === 0) return false;
   if (connection?.byHand !== true && source !== 'topic') return true;
-  if (check?.passesBoth === true && check.atMs >= (waySinceMs ?? createdAtMs)) return true;
-  return arrived.includes('created') && arrived.includes('removed');
+  return passesBoth(record) || (arrived.includes('created') && arrived.includes('removed'));
+}
+
+/** Whether a check since the last change has seen that the configuration sends both families of events. */
+function passesBoth({ connectionCheck: check, waySinceMs, createdAtMs }: BucketRecord): boolean {
+  return check?.passesBoth === true && check.atMs >= (waySinceMs ?? createdAtMs);
 }
