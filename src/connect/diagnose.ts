@@ -17,9 +17,6 @@ import { queueIn } from './sources/look.ts';
 import { diff, type LookAt } from './sources/sources.ts';
 import type { CheckConnection } from './watch.ts';
 
-/** Findings about the trail. */
-const OF_TRAIL = /^connect\.trail/;
-
 interface DiagnoseParts extends ConnectionParts {
   readonly lookAt: LookAt;
 }
@@ -103,7 +100,8 @@ async function diagnoseConnection(parts: DiagnoseParts, record: BucketRecord, si
   const { notification } = look.observed;
   return {
     findings: [
-      ...wiredFindings(plan, provenAtMs),
+      ...notMade(plan),
+      ...plan.findings,
       ...probeFindings(probe, queueIn(look.observed, spec.queueArn), clock.nowMs()),
       ...(await leftFindings(state, bucket, signal)),
     ],
@@ -116,12 +114,6 @@ function askedOf({ bucket, provenAtMs, connection }: BucketRecord): ConnectionRe
   if (connection === undefined) return { bucket, ...(provenAtMs !== undefined && { wired_by_hand: true }) };
   const { source, topicArn, enrich, bucketAccount, byHand } = connection;
   return { bucket, source, enrich, bucket_account: bucketAccount, wired_by_hand: byHand === true, ...defined({ topic_arn: topicArn }) };
-}
-
-/** If a person wired the bucket, an event that arrived proves more than the trail's configuration. */
-function wiredFindings(plan: Plan, provenAtMs: number | undefined): readonly Finding[] {
-  const isProven = plan.spec.byHand === true && provenAtMs !== undefined;
-  return [...notMade(plan), ...plan.findings.filter(({ code }) => !isProven || !OF_TRAIL.test(code))];
 }
 
 /** Measured now, because the stored value may predate a clock's correction. A slow answer is less precise, so both ends are compared. */

@@ -7,7 +7,7 @@ import { canonicalJson } from '../policy.rules.ts';
 import type { ConnectionSpec } from '../../records/bucket.ts';
 import { blocking, broken, note, type Finding } from '../finding.rules.ts';
 import { topicArnOf } from '../names.rules.ts';
-import type { InputTransformer, Change, Kept } from '../plan.rules.ts';
+import type { Change, InputTransformer, Kept, ObservedTrail } from '../plan.rules.ts';
 import {
   foreignSelectors,
   printedSelectors,
@@ -115,11 +115,15 @@ export function trailRemoval(look: Look, { made }: Remains): Change | Kept | und
 
 /** Tally does not read a trail that it may not change. It prints the selector for whoever may. */
 export const trailCheck: Check = ({ spec, desired: { trailArn }, observed }) => {
-  const { bucket, source, trailBucket } = spec;
+  const { bucket, source, byHand, trailBucket } = spec;
   if (source !== 'routed') return undefined;
   const why = 'the rule matches only what a trail records';
-  if (trailArn === undefined && trailBucket !== bucket) return uncheckedTrail(spec, why);
-  const found = existing(observed.trail);
+  if (byHand === true || (trailArn === undefined && trailBucket !== bucket)) return uncheckedTrail(spec, why);
+  return trailFinding(spec, existing(observed.trail), why);
+};
+
+function trailFinding(spec: ConnectionSpec, found: ObservedTrail | undefined, why: string): Finding | undefined {
+  const { bucket, trailArn, trailBucket } = spec;
   if ((found?.logBucket ?? trailBucket) === bucket)
     return blocking(
       'connect.trail',
@@ -138,7 +142,7 @@ export const trailCheck: Check = ({ spec, desired: { trailArn }, observed }) => 
     why,
     adding(spec),
   );
-};
+}
 
 function uncheckedTrail(spec: ConnectionSpec, why: string): Finding {
   const { bucket, trailBucket } = spec;
