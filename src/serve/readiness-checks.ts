@@ -1,8 +1,8 @@
 /** The readiness checks of a serving process. */
-import type { Fault } from '../base/fault.ts';
+import { faults, type Fault } from '../base/fault.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import { CLOCK_SKEW, differenceText } from '../connect/finding.rules.ts';
-import type { Circuits } from '../observing/circuits.ts';
+import type { Circuits, OpenCircuit } from '../observing/circuits.ts';
 import type { IngestRole } from '../indexer/indexer.ts';
 import type { DeadLetters } from '../repair/dead-letters.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
@@ -13,14 +13,14 @@ interface CheckParts {
     readonly deadLetterQueues: () => readonly unknown[];
   };
   readonly deadLetters: Pick<DeadLetters, 'sendFault'>;
-  readonly circuits: Pick<Circuits, 'openOf'>;
+  readonly circuits: Circuits;
   readonly ingest: (Pick<IngestRole, 'queueFault'> & { readonly admission: Pick<IngestRole['admission'], 'state'> }) | undefined;
   readonly prepared: () => Fault | 'prepared';
   /** The checks of the other roles. */
   readonly others: readonly CheckSource[];
 }
 
-/** Returns the checks. That S3 or the index of a bucket does not answer is no matter of the process: its buckets say so (`waiting`), and all others are served. */
+/** Returns the checks. While S3 or the index of a bucket does not answer, its records wait and all others are served, so that is a warning. */
 export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
   const indexTrouble = (): { readonly fault: Fault; readonly sinceMs?: number } | undefined => {
     const preparing = prepared();
@@ -38,8 +38,12 @@ export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepa
   const clock: CheckSource = { name: 'clock', neededBy: [], check: () => clockCheck(queueWatch.sqsAheadMs()) };
   const all = [index, ...others.map(byIndex), clock];
   if (ingest === undefined) return all;
+  const storage = (): ReadinessCheck => circuitsCheck(openOf(circuits, ['endpoint', 'bucket']), 'S3');
+  const bucketIndices = (): ReadinessCheck => circuitsCheck(openOf(circuits, ['index']), 'the index');
   return [
     ...all,
+    byIndex({ name: 'storage', neededBy: [], check: storage }),
+    byIndex({ name: 'bucket-indices', neededBy: [], check: bucketIndices }),
     { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.queueFault() ?? queueWatch.fault()) },
     byIndex({ name: 'buckets', neededBy: ['ingest'], check: () => (ingest.admission.state === 'no-bucket' ? NO_BUCKET : OK) }),
     {
@@ -48,6 +52,26 @@ export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepa
       check: () => deadLetterCheck(queueWatch, deadLetters),
     },
   ];
+}
+
+function openOf(circuits: Circuits, levels: readonly OpenCircuit['level'][]): readonly OpenCircuit[] {
+  return circuits.all().filter(({ level }) => levels.includes(level));
+}
+
+/** Names no bucket, since anyone who reaches the health listener can read it; `tally bucket list` and the log name them. */
+function circuitsCheck(open: readonly OpenCircuit[], what: string): ReadinessCheck {
+  const [first] = open;
+  if (first === undefined) return OK;
+  const regions = open.flatMap(({ level, name }) => (level === 'endpoint' ? [`region ${name}`] : []));
+  const buckets = new Set(open.flatMap(({ level, name }) => (level === 'endpoint' ? [] : [name]))).size;
+  const parts = [...regions, ...(buckets > 0 ? [`${buckets} bucket${buckets === 1 ? '' : 's'}`] : [])];
+  const { code } = first.fault;
+  return {
+    status: 'warning',
+    code,
+    detail: `requests to ${what} fail for ${parts.join(', ')}: records that need it wait`,
+    advice: `${faults[code].advice} Run \`tally bucket list\` to see which buckets wait.`,
+  };
 }
 
 /** The process works all the same, but what it says of times is wrong. */

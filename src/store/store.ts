@@ -284,6 +284,8 @@ export interface StateEntry {
 export interface StateStore {
   /** Reads the entry with this id in realtime. Throws `index.state-missing` if the state index does not exist. */
   get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined>;
+  /** Reads the version alone in realtime, for a record that is large and rarely changes. Throws as get() does. */
+  version(id: string, signal?: AbortSignal): Promise<StateVersion | undefined>;
   /**
    * Writes the entry if the stored version is `expected` (null: if nothing is stored), else answers `conflict`. When it
    * resolves, the entry is durable and visible to list(); with `listed: 'soon'` it is durable, and visible to list() within a

@@ -5,7 +5,7 @@ import { createReadiness, OK } from '../../src/observing/readiness.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 
-const RESTING = ['jobs', 'buckets'];
+const RESTING = ['jobs', 'storage', 'bucket-indices', 'buckets'];
 
 function startWorld() {
   const clock = createFakeClock();
@@ -24,7 +24,7 @@ function startWorld() {
 
 it('says of nothing that rests on the index store that it is ok while the store does not work, and since when', async () => {
   const { clock, circuits, read } = startWorld();
-  expect(Object.values(read()).map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'ok'));
+  expect(Object.values(read()).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 'ok'));
   const since = new Date(clock.nowMs()).toISOString();
   circuits.clusterFailed({ code: 'index.unreachable', reason: 'down' }, { isLasting: true });
   await clock.advance(60_000);

@@ -1,13 +1,19 @@
-/** The stored policy: one record with all grants, which is read with each request, so that a change takes effect everywhere at the next one. */
+/**
+ * The stored policy: one record with all grants. A process caches it and checks the record's version on each request, so that a
+ * change takes effect everywhere at the next request.
+ */
 import type { Grant } from './grant.rules.ts';
 import { GRANTS_MAX, inOrder, policyOf, type Policy } from './policy.rules.ts';
 import { RequestError } from '../../base/request-error.ts';
-import type { WithPorts } from '../../store/store.ts';
-import { readRecord, updateRecord } from '../../store/stored.ts';
+import type { StateVersion, WithPorts } from '../../store/store.ts';
+import { parseEntry, updateRecord } from '../../store/stored.ts';
 import { PARTS_MAX, type Readable } from '../../store/readable.rules.ts';
 import type { Actor, KeyActor, SessionActor } from '../../base/actor.ts';
 import type { Telemetry } from '../../process/telemetry.ts';
 import { refs } from '../refs.ts';
+
+/** A state index that was deleted and restored may count its versions from the beginning: what was read is read again after this time. */
+const KNOWN_MAX_MS = 60_000;
 
 export interface StoredGrants {
   /** The policy of this moment. Throws the store's fault. */
@@ -16,9 +22,23 @@ export interface StoredGrants {
   change(change: (grants: readonly Grant[]) => readonly Grant[]): Promise<void>;
 }
 
-export function createStoredGrants({ state }: WithPorts<'state'>): StoredGrants {
+export function createStoredGrants({ state, clock }: WithPorts<'state' | 'clock'>): StoredGrants {
+  let known: { readonly version: StateVersion | undefined; readonly readAtMs: number; readonly policy: Policy } | undefined;
+
+  async function read(signal: AbortSignal | undefined): Promise<Policy> {
+    const readAtMs = clock.monotonicMs();
+    const entry = await state.get(refs.access.id, signal);
+    const policy = policyOf(entry === undefined ? [] : parseEntry(entry, refs.access.schema).grants);
+    known = { version: entry?.version, readAtMs, policy };
+    return policy;
+  }
+
   return {
-    current: async (signal) => policyOf((await readRecord(state, refs.access, signal))?.grants ?? []),
+    async current(signal) {
+      if (known === undefined || clock.monotonicMs() - known.readAtMs >= KNOWN_MAX_MS) return read(signal);
+      const { version, policy } = known;
+      return (await state.version(refs.access.id, signal)) === version ? policy : read(signal);
+    },
     async change(change) {
       await updateRecord(
         state,
@@ -27,7 +47,7 @@ export function createStoredGrants({ state }: WithPorts<'state'>): StoredGrants 
           const before = stored?.grants ?? [];
           const after = change(before);
           if (after === before) return stored;
-          if (after.length > GRANTS_MAX) throw tooMany();
+          requireRoom(after);
           return { grants: inOrder(after) };
         },
         'soon',
@@ -36,11 +56,13 @@ export function createStoredGrants({ state }: WithPorts<'state'>): StoredGrants 
   };
 }
 
-function tooMany(): RequestError {
-  return new RequestError(
-    'grant.limit',
-    `there may be at most ${GRANTS_MAX} grants: grant to groups instead of people, or shorter prefixes`,
-  );
+function requireRoom(grants: readonly Grant[]): void {
+  if (grants.length > GRANTS_MAX) {
+    throw new RequestError(
+      'grant.limit',
+      `there may be at most ${GRANTS_MAX} grants: grant to groups instead of people, or shorter prefixes`,
+    );
+  }
 }
 
 /** Resolves with what the actor may read at this moment. Throws the store's fault. */
@@ -58,8 +80,8 @@ export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDep
   async function byGrants(actor: SessionActor | KeyActor, signal: AbortSignal | undefined): Promise<Readable> {
     const { email, isUnverified, groups } = actor;
     const person = { email, emailVerified: isUnverified !== true, groups };
-    const { readable, tooMany: isTooMany } = (await grants.current(signal)).readableBy(person);
-    if (isTooMany) {
+    const { readable, tooMany } = (await grants.current(signal)).readableBy(person);
+    if (tooMany) {
       const facts = { user_id: actor.userId, email, parts_max: PARTS_MAX };
       telemetry.warnOnce('a user reads nothing, because of too many separate parts that are granted', actor.userId, facts);
     }

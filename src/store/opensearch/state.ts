@@ -25,7 +25,7 @@ const foundSchema = z.object({
     z.union([
       z.object({ error: storeErrorSchema }),
       z.object({ found: z.literal(false) }),
-      sequenceSchema.extend({ found: z.literal(true), _source: sourceSchema }),
+      sequenceSchema.extend({ found: z.literal(true), _source: sourceSchema.optional() }),
     ]),
   ]),
 });
@@ -55,12 +55,17 @@ const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.numbe
  * most writes wait for the next refresh, so that list() returns them.
  */
 export function createStateStore({ client, names, clock }: StateDependencies): StateStore {
-  async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
-    const body = { docs: [{ _id: id }] };
+  async function find(id: string, source: boolean, signal: AbortSignal | undefined) {
+    const body = { docs: [{ _id: id, _source: source }] };
     const answer = await client.send({ method: 'POST', path: `/${names.state}/_mget`, body }, signal);
     const document = parseAnswer(foundSchema, stateBody(answer)).docs[0];
     if ('error' in document) throw stateFault(itemFault(500, document.error));
-    return document.found ? { ...entryOf(document._source), version: versionOf(document) } : undefined;
+    return document.found ? document : undefined;
+  }
+
+  async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
+    const document = await find(id, true, signal);
+    return document && { ...entryOf(sourceSchema.parse(document._source)), version: versionOf(document) };
   }
 
   /** Sends one conditional operation. */
@@ -94,6 +99,11 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
 
   return {
     get,
+
+    async version(id, signal) {
+      const document = await find(id, false, signal);
+      return document && versionOf(document);
+    },
 
     async put({ id, kind, record, listed }, expected, signal) {
       signal?.throwIfAborted();

@@ -7,6 +7,7 @@ import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { probeState } from '../stored.ts';
 
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
+const versionSchema = rowSchema.pick({ version: true });
 const idSchema = rowSchema.pick({ id: true });
 const countSchema = z.object({ count: z.number() });
 
@@ -17,6 +18,13 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
       return connection.use(({ statement }) => {
         const row = statement('SELECT id, kind, record, version FROM state WHERE id = ?').get(id);
         return row === undefined ? undefined : entryOf(row);
+      }, signal);
+    },
+
+    async version(id, signal) {
+      return connection.use(({ statement }) => {
+        const row = statement('SELECT version FROM state WHERE id = ?').get(id);
+        return row === undefined ? undefined : versionSchema.parse(row).version;
       }, signal);
     },
 

@@ -58,7 +58,7 @@ function grantAt(at: number): Grant {
 async function measure(state: StateStore, { grants, users, groups, rounds }: Omit<AccessOptions, 'index'>) {
   const clock = systemClock;
   const rules = { issuer: 'https://id.example.com', allowed: [{ kind: 'any' as const }], adminEmails: [] };
-  const stored = createStoredGrants({ state });
+  const stored = createStoredGrants({ state, clock });
   await stored.change(() => Array.from({ length: grants }, (_, at) => grantAt(at)));
   const logIn = (at: number) =>
     signIn(
@@ -92,7 +92,8 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
     return found;
   }
   const actor = sessionActor({ userId: id, email: 'user0@example.com', groups: first?.groups ?? [] });
-  const fresh = () => createReadableBy({ grants: createStoredGrants({ state }), telemetry: createFakeTelemetry(), everyoneReads: false });
+  const fresh = () =>
+    createReadableBy({ grants: createStoredGrants({ state, clock }), telemetry: createFakeTelemetry(), everyoneReads: false });
   const lengthOf = (readable: Awaited<ReturnType<typeof readableBy>>): number => (readable === 'everything' ? 1 : readable.length);
   const questions: Readonly<Record<string, () => Promise<number>>> = {
     'who reads this part': readers,

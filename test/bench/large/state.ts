@@ -74,6 +74,9 @@ export function createLargeState(clock: Clock): StateStore & { readonly counted:
       const entry = entries.get(id);
       return entry && copyOf(entry);
     },
+    async version(id) {
+      return entries.get(id)?.version;
+    },
     async put({ id, kind, record, ...how }, expected) {
       await clock.sleep(STATE.swapMs);
       if ((entries.get(id)?.version ?? null) !== expected) {

@@ -179,7 +179,7 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
   ...Object.fromEntries(byAdmin.map((operation) => [operation, ofAdmin])),
   removeGrant: async (world) => {
     const grant = { who: 'group:analysts', where: 'photos/2026/', granted_by: 'root', created_at: '2026-01-01T00:00:00.000Z' } as const;
-    await createStoredGrants({ state: world.store.state }).change(() => [grant]);
+    await createStoredGrants({ ...world, state: world.store.state }).change(() => [grant]);
     return ofAdmin(world);
   },
   logOut: async (world) => ({ headers: bearer(await world.tokenOf('user')) }),

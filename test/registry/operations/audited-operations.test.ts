@@ -124,7 +124,7 @@ async function startWorld() {
   const dave = { email: 'dave@example.com' };
   await updateRecord(state, identityRefs.appointment(appointmentNameOf(dave)), () => newAppointment(dave, 'root@build-1', clock.nowMs()));
   const grant = { who: 'everyone', where: 'spare', granted_by: 'root@build-1', created_at: new Date(clock.nowMs()).toISOString() } as const;
-  await createStoredGrants({ state }).change(() => [grant]);
+  await createStoredGrants({ state, clock }).change(() => [grant]);
   for (const bucket of ['applied', 'paused']) {
     await connections.apply({ bucket }, {});
     await removeRecord(state, markId(bucket));

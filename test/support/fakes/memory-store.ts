@@ -242,6 +242,7 @@ function createMemoryState(): StateStore {
       signal?.throwIfAborted();
       return dueAmong(entries.values(), when);
     },
+    version: async (id) => entries.get(id)?.version,
     count: async (kind) => [...entries.values()].filter((entry) => entry.kind === kind).length,
   };
 }

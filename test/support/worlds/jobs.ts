@@ -228,6 +228,7 @@ function tapState(state: StateStore, tap: Tap, dead: AbortSignal): StateStore {
   const life = { tap, dead };
   return {
     get: (...args) => (dead.aborted ? never() : state.get(...args)),
+    version: (...args) => (dead.aborted ? never() : state.version(...args)),
     list: (...args) => (dead.aborted ? never() : state.list(...args)),
     due: (...args) => (dead.aborted ? never() : state.due(...args)),
     count: (...args) => (dead.aborted ? never() : state.count(...args)),
