@@ -14,7 +14,7 @@ import { people, startRegistryWorld, type RegistryWorld } from '../support/ident
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { countPresses, follow, logInAtPanel, railOf, settled } from '../support/worlds/panel.ts';
+import { follow, logInAtPanel, railOf, settled } from '../support/worlds/panel.ts';
 
 /** An address without a space, as an address must be. */
 const HOSTILE_EMAIL = '"><img/src=x/onerror=alert(1)><script>alert(2)</script>@example.com';
@@ -289,24 +289,6 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.getByRole('rowheader', { name: 'revoke an API key' }).first().waitFor();
       expect(await page.getByRole('region', { name: 'Acts of the audit' }).innerText()).toContain('root@example.com');
       expect(complaintsOf()).toEqual([]);
-    });
-
-    it('makes a key with four presses and a name, and revokes it with two', async () => {
-      const { page, context } = await logIn(people.root);
-      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
-      const pressed = await countPresses(page);
-      await page.reload();
-      await follow(page, 'keys');
-      await page.getByRole('button', { name: 'Create key' }).click();
-      await page.getByLabel('Name').pressSequentially('export');
-      await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
-      await page.getByRole('button', { name: 'Copy and close' }).click();
-      await page.locator('dialog').waitFor({ state: 'detached' });
-      expect([await pressed(), await page.evaluate('navigator.clipboard.readText()')]).toEqual([4, expect.stringMatching(/^qk_/)]);
-      await page.getByRole('button', { name: 'Revoke export' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-      await page.getByText('The key is revoked.').waitFor();
-      expect(await pressed()).toBe(6);
     });
 
     it('keeps what was typed when the session ends, and continues after a login in another tab', async () => {

@@ -87,14 +87,14 @@ export const mutants: Readonly<
   'a failing job is tried again without a pause': {
     views: { closing: reading('gap', (mark) => omit(mark, 'waits')) },
     finds: /jobs were begun for gaps/,
-    seed: 6,
+    seed: 1,
   },
   'what a fast clock put off is not due': {
     views: {
       workers: (state) => ({ ...state, due: (when, signal) => state.due({ ...when, aheadMaxMs: SAFE_MAX / 2 }, signal) }),
     },
     finds: /has not ended/,
-    seed: 1,
+    seed: 2,
   },
   'a lease is never watched to its end': {
     views: { workerClock: (clock) => ({ ...clock, steadyMs: () => 0 }) },
