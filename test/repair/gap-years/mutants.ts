@@ -68,8 +68,8 @@ function liftingByKey(state: StateStore): StateStore {
 }
 
 /**
- * Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it within four seconds of
- * CPU (twenty for consent that is taken back). A change of the code changes the stories: `npm run simulate:gaps -- --days 45 --seed N --mutant NAME` tells what others cost.
+ * Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it within eight seconds of
+ * CPU (twenty for consent that is taken back). A change of the code changes the stories: `npm run simulate:gaps -- --days 45 --seed N --mutant NAME` tells what others cost, and what they find.
  */
 export const mutants: Readonly<
   Record<string, { readonly views: Partial<Views>; readonly finds: RegExp; readonly seed: number; readonly isWhole?: true }>
@@ -87,7 +87,7 @@ export const mutants: Readonly<
   'a failing job is tried again without a pause': {
     views: { closing: reading('gap', (mark) => omit(mark, 'waits')) },
     finds: /jobs were begun for gaps/,
-    seed: 1,
+    seed: 9,
   },
   'what a fast clock put off is not due': {
     views: {
