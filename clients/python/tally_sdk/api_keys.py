@@ -39,7 +39,7 @@ def create(
 
 def list(name: Optional[str] = None, fingerprint: Optional[str] = None, status: Optional[str] = None) -> List[ApiKey]:
     """The caller's keys that match all filters exactly. `status`: ACTIVE or EXPIRED. Revoked keys are gone."""
-    return [*client.pages(ApiKey, _PATH, {"name": name, "fingerprint": fingerprint, "status": status, "limit": 1_000})]
+    return [*client.pages(ApiKey, _PATH, {"name": name, "fingerprint": fingerprint, "status": status})]
 
 
 def get(id: str) -> Optional[ApiKey]:
