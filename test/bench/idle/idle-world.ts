@@ -84,6 +84,7 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     const store = openStore();
     await store.setup.prepare();
     await aws.ask({ kind: 'create-buckets', buckets: [first] });
+    await startProcess([...nodeOptions(), MAIN, 'setup', '--apply'], env).ended;
     const registry = startProcess([...nodeOptions(), MAIN, 'serve'], { ...env, ...ANY_ADDRESSES, TALLY_ROLES: 'http' });
     await addBucket(registry, env, [first, '--no-reindex']);
     const record = await readRecord(store.state, refs.bucket(first));
