@@ -1,4 +1,4 @@
-/** Arguments that several commands share. */
+/** Arguments shared by several commands. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { RowCommand } from '../registry/contract/command.ts';
 import type { JsonSchema } from '../registry/contract/json-schema.ts';
@@ -7,8 +7,8 @@ import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 
 /**
- * An option that is a parameter of the request of its command, under the name that it has there: `--size-min` is `size_min` unless
- * another name is given. What commander read is sent as it is then.
+ * An option that is also a parameter of its command's request: `--size-min` is `size_min` unless another name is given. What commander
+ * read is sent unchanged.
  */
 export function parameter(flags: string, description: string, name?: string): Option {
   const option = new Option(flags, description);
@@ -17,7 +17,7 @@ export function parameter(flags: string, description: string, name?: string): Op
   return option;
 }
 
-/** `--prefix WORD`: how the names of the queues that `tally setup` makes begin. */
+/** `--prefix WORD`: the beginning of the names of the queues that `tally setup` creates. */
 export function queuePrefixOption(): Option {
   return new Option('--prefix <word>', `the first word of the names of new queues (default: ${QUEUE_PREFIX})`).argParser((text: string) => {
     if (!QUEUE_PREFIX_PATTERN.test(text)) throw new InvalidArgumentError('It must be 1 to 60 letters, digits, hyphens or underscores.');
@@ -38,12 +38,12 @@ export function registryOf({ registry }: { readonly registry?: string }): string
   return parsed.data;
 }
 
-/** The option of a field of a row, by the name that its command gives it. */
+/** The option for a row's field, by the name that its command gives it. */
 export function optionName(name: string, options: RowCommand['options'] = {}): string {
   return `--${(options[name] ?? name).replaceAll('_', '-')}`;
 }
 
-/** The option of a field with this schema. */
+/** The option for a field with this schema. */
 export function optionOf(name: string, schema: JsonSchema, options: RowCommand['options']): Option {
   const word = optionName(name, options);
   const text = helpText(schema);
@@ -63,7 +63,7 @@ function repeatable(option: Option): Option {
   return option.argParser((text, before: readonly string[] | undefined) => [...(before ?? []), parseArg?.(text, '') ?? text]);
 }
 
-/** What a switch does once it is given: `whether the documents stay. Default: false` is `the documents stay`. */
+/** What a given switch does: `whether the documents stay. Default: false` becomes `the documents stay`. */
 function switchText(text: string): string {
   return text.replace(/^(?:whether |`true`: )/, '').replace(/\. Default: false$/, '');
 }
@@ -82,28 +82,28 @@ function textsOf(values: readonly unknown[] = []): readonly string[] {
   return values.filter((value) => typeof value === 'string');
 }
 
-/** A sentence of the row as help has it: `Only gaps of this bucket.` is `only gaps of this bucket`. */
+/** A row's sentence in help form: `Only gaps of this bucket.` becomes `only gaps of this bucket`. */
 export function helpText({ description = '' }: JsonSchema = {}): string {
   return description.replace(/^[A-Z](?![A-Z0-9])/, (first) => first.toLowerCase()).replace(/\.$/, '');
 }
 
-/** The schema of a field; one that permits anything says nothing. */
+/** A field's schema; a schema that permits anything says nothing. */
 export function schemaOf(field: JsonSchema | boolean | undefined): JsonSchema {
   return typeof field === 'object' ? field : {};
 }
 
-/** Adds examples to the help of a command. */
+/** Adds examples to a command's help. */
 export function withExamples(command: Command, ...examples: readonly string[]): Command {
   const heading = examples.length === 1 ? 'Example' : 'Examples';
   return command.addHelpText('after', `\n${heading}:\n${examples.map((example) => `  ${example}`).join('\n')}`);
 }
 
-/** Ends the definition of a command that prints records: adds `--json` and examples. */
+/** Completes a command that prints records: adds `--json` and examples. */
 export function printing(command: Command, ...examples: readonly string[]): Command {
   return withExamples(command.option('--json', 'print the JSON that the HTTP API returns'), ...examples);
 }
 
-/** Returns the hint below a page that is not the last one. */
+/** The hint below a page that isn't the last. */
 export function moreText(next: string): string {
   return `There is more. Repeat the command with --cursor ${next}`;
 }

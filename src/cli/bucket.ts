@@ -15,10 +15,10 @@ import { answerText, fieldsText, joinedText, linesText, tableText } from './outp
 import { countsKnown } from './progress.ts';
 import PQueue from 'p-queue';
 
-/** `reindex` is false with --no-reindex. */
+/** `reindex` is false if --no-reindex is given. */
 interface AddOptions extends JsonOption, Omit<OperationBody<'addBucket'>, 'bucket'> {
   readonly fromFile?: string;
-  /** Only the plan is shown. */
+  /** Whether to show only the plan. */
   readonly isPlan?: true;
 }
 
@@ -73,7 +73,7 @@ async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<v
   for (const hint of [...(webhook ? webhookHints() : []), ...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
 }
 
-/** Adds one bucket, and repeats the request until its parts are made. */
+/** Adds one bucket, repeating the request until its parts are made. */
 async function added(
   cli: Cli,
   control: Operations,
@@ -85,7 +85,7 @@ async function added(
   const first = await add();
   let last = first;
   if (first.connection?.state !== 'applying') return first;
-  // what one of several waits for is not worth a line
+  // with several buckets, what one waits for isn't worth a line
   await applied(cli, isAlone ? options : { json: true }, async () => {
     last = await add();
     return last.connection ?? { bucket: name, state: 'applied' };
@@ -94,20 +94,20 @@ async function added(
   return { ...last, changed, ...defined({ job_id, advice, webhook: webhook ?? last.webhook }) };
 }
 
-/** What its events wait for now. */
+/** What its events are waiting for. */
 function eventsText({ bucket, status }: AddedBucket): readonly string[] {
   if (status.state === 'waiting') return ['Tally retries within a minute; its events are waiting until then.'];
   if (status.state !== 'events_unproven') return ['Tally is now indexing its events.'];
   return [`${status.sentence}. The first event to arrive proves the connection; until then: tally doctor ${shellWord(bucket)}`];
 }
 
-/** What happens to the objects that the bucket holds already. */
+/** What happens to the bucket's existing objects. */
 function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucket, { reindex }: AddOptions): readonly string[] {
   if (advice !== undefined) {
     return [`Existing documents lack what enrich ${enrich} asks for. To fill it in: tally reindex ${shellWord(bucket)} --fill`];
   }
   if (jobId !== undefined) return [`A first re-index is indexing the existing objects: tally jobs ${shellWord(jobId)}`];
-  // a bucket that was connected before has had its first re-index, unless it was left out
+  // an already connected bucket has had its first re-index, unless that was left out
   return reindex && status.act?.kind !== 'reindex' ? [] : [`To index the existing objects: tally reindex ${shellWord(bucket)}`];
 }
 
@@ -182,7 +182,7 @@ function planText(plan: PlanView): string {
 
 // ── several buckets ──
 
-/** Several buckets in one command: a few at a time, each for itself, and one table of what became of them. */
+/** Several buckets in one command: a few at a time, independently, with one table of results. */
 
 type NamesDependencies = Pick<CliDependencies, 'readText' | 'streams'>;
 
@@ -191,10 +191,10 @@ type NamesDependencies = Pick<CliDependencies, 'readText' | 'streams'>;
  * more at once would be refused. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
  */
 const AT_ONCE = 8;
-/** Fifteen thousand names of the greatest length. */
+/** Fifteen thousand names of the maximum length. */
 const NAMES_BYTES_MAX = 1_048_576;
 
-/** Reads the names of a file, one a line; `-` is stdin. What follows a `#` is a comment. Throws {@link CommandError}. */
+/** Reads names from a file, one a line; `-` is stdin, and `#` begins a comment. Throws {@link CommandError}. */
 async function namesIn(path: string, { readText, streams }: NamesDependencies): Promise<readonly string[]> {
   const text = path === '-' ? await textOf(streams().stdin) : orUsage(path, () => readText(path, NAMES_BYTES_MAX));
   if (text === undefined) throw new CommandError('usage', `${path} is larger than 1 MiB, so it cannot be a list of buckets`);
@@ -222,7 +222,7 @@ type Row =
 
 type AddOne = (control: Operations, name: string) => Promise<AddedBucket>;
 
-/** Adds the buckets, and prints one table. A bucket that fails keeps no other one from being added. */
+/** Adds the buckets, and prints one table. A bucket that fails doesn't stop the others. */
 async function addMany(cli: Cli, options: JsonOption, names: readonly string[], addOne: AddOne): Promise<void> {
   const buckets = [...new Set(names)];
   const progress = cli.progress(options);
@@ -260,7 +260,7 @@ function rowView(row: Row): object {
   return row.result === 'failed' ? { ...row, error: failureOf(row.error).problem } : row;
 }
 
-/** The table, and below it why each bucket failed, and what helps. */
+/** The table, and below it why each bucket failed and what to do. */
 function resultText(rows: readonly Row[]): string {
   const table = tableText(
     ['BUCKET', 'RESULT', 'SOURCE'],

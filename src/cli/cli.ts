@@ -1,4 +1,4 @@
-/** What every command receives: settings, the operations of the control plane, and the output streams. */
+/** What every command receives: settings, the control plane's operations, and the output streams. */
 import { awsEnvironment } from '../settings/aws.ts';
 import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings, textOfFile, type ReadFile } from '../settings/settings.ts';
@@ -15,7 +15,7 @@ import type { OpenBrowser } from './client/login.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
 export interface Output {
-  /** Returns false if the text waits in memory until the reader takes it; then `drain` follows. */
+  /** Returns false if the text waits in memory for its reader; `drain` follows. */
   write(text: string): unknown;
   once?(event: 'drain' | 'close', listener: () => void): unknown;
   off?(event: 'drain' | 'close', listener: () => void): unknown;
@@ -43,27 +43,27 @@ export interface CliDependencies {
   /** The streams on which a program speaks with this process. */
   readonly streams: () => Streams;
   readonly clock: Clock;
-  /** The terminal of stderr; absent if stderr is not a terminal on which a line can be redrawn. */
+  /** stderr's terminal; absent if stderr is not a terminal on which a line can be redrawn. */
   readonly terminal?: { columns(): number } | undefined;
   /** The source of Ctrl-C, which is the process. */
   readonly signals: Signals;
-  /** Shows a yes-or-no question at the terminal and resolves with the answer; absent if there is no terminal. */
+  /** Asks a yes-or-no question at the terminal; absent if there is no terminal. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
-  /** The name of this machine. */
+  /** This machine's name. */
   readonly machine: string;
   /** Asks for a line at the terminal; absent if there is no terminal. */
   readonly ask?: ((question: string) => Promise<string>) | undefined;
-  /** Opens the browser of the person at this machine; absent if there is none. */
+  /** Opens this machine's browser; absent if there is none. */
   readonly openBrowser?: OpenBrowser | undefined;
-  /** Opens the client of registries, with the credentials that are stored for this user. */
+  /** Opens the registry client, with this user's stored credentials. */
   readonly openClient: () => Promise<Client>;
-  /** Finds the registry of commands: the one that the settings name, that of the login, or the one of this machine. */
+  /** Finds the registry for commands: the one that the settings name, the login's, or this machine's. */
   readonly registryOf: (settings: Settings) => Promise<Registry>;
-  /** Opens its operations. Nothing is sent before the first of them. */
+  /** Opens its operations. Nothing is sent before the first is called. */
   readonly openControl: (settings: Settings) => Promise<Operations>;
-  /** Opens what plans and makes the parts that all buckets share. */
+  /** Opens what plans and creates the parts that all buckets share. */
   readonly openSetup: (settings: Settings, environment: OuterEnvironment) => Promise<{ readonly setup: Setup; close(): void }>;
-  /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
+  /** Returns a file's text; undefined if it is longer than `bytesMax`. Throws the file system's error. */
   readonly readText: (path: string, bytesMax: number) => string | undefined;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: OuterEnvironment) => Promise<number>;
@@ -83,14 +83,14 @@ export function createCli(dependencies: CliDependencies) {
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
 
-  /** The settings of the environment. Throws {@link SettingsError} with every mistake. */
+  /** The environment's settings. Throws {@link SettingsError} with all mistakes. */
   function settings(overrides: Readonly<Record<string, string>> = {}): Settings {
     const parsed = parseSettings({ ...env, ...overridden, ...overrides }, readFile);
     if (!parsed.ok) throw new SettingsError(parsed.mistakes);
     return parsed.settings;
   }
 
-  /** `more`: mistakes that are reported with its own. */
+  /** `more`: further mistakes to report. */
   function outerEnvironment(more: readonly string[] = []): OuterEnvironment {
     const proxies = parseProxy(env);
     const mistakes = [...(proxies.ok ? [] : proxies.mistakes), ...more];
@@ -98,13 +98,13 @@ export function createCli(dependencies: CliDependencies) {
     return { ...awsEnvironment(env), proxy: proxies.proxy };
   }
 
-  /** Prints a text for people to stderr, so that pipes stay clean; prints nothing with --json. */
+  /** Prints a text for people to stderr, so that pipes stay clean, or nothing with --json. */
   function hint({ json }: JsonOption, text: string): void {
-    // hints repeat names, advice and cursors of a registry that may be foreign
+    // hints repeat a possibly untrusted registry's names, advice and cursors
     if (json !== true) stderr.write(`${linesText(text)}\n`);
   }
 
-  /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
+  /** Passes the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   async function interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     const interrupt = new AbortController();
     const onSignal = (): void => interrupt.abort(new Error('interrupted'));
@@ -118,11 +118,11 @@ export function createCli(dependencies: CliDependencies) {
 
   return {
     settings,
-    /** Adds settings from options to those of the environment. */
+    /** Adds settings from options to the environment's. */
     override(more: Readonly<Record<string, string>>): void {
       overridden = more;
     },
-    /** The secret in a file. Throws {@link CommandError}, which repeats neither the path nor the content. */
+    /** A file's secret. Throws {@link CommandError}, which repeats neither path nor content. */
     secretIn(option: string, filePath: string): string {
       const found = textOfFile(filePath, readFile);
       if ('mistake' in found) throw new CommandError('usage', `${option}: ${found.mistake}`);
@@ -132,11 +132,11 @@ export function createCli(dependencies: CliDependencies) {
     /** The wall clock, from which ages are computed. */
     nowMs,
     hint,
-    /** Sets the exit code of a command that runs to its end. */
+    /** Sets the exit code for a command that runs to its end. */
     endWith(code: number): void {
       exitCode = code;
     },
-    /** Shows the progress of what a command waits for on stderr; with --json only what needs attention. */
+    /** Shows on stderr the progress of what a command waits for or, with --json, only what needs attention. */
     progress: ({ json }: JsonOption): Progress =>
       createProgress({ write: (text) => stderr.write(text), nowMs, terminal, isSilent: json === true }),
     interruptible,
@@ -145,14 +145,14 @@ export function createCli(dependencies: CliDependencies) {
       const client = await openClient();
       return interruptible((signal) => work(client, signal));
     },
-    /** Sets the exit code of an interrupted command. The hint reports what continues nevertheless. */
+    /** Sets the exit code for an interrupted command. The hint says what continues nevertheless. */
     leave(options: JsonOption, text: string): void {
       hint(options, text);
       exitCode = exitCodes.interrupted;
     },
     /** Does the work with the operations of the registry. */
     withControl: async <Answer>(work: (control: Operations) => Promise<Answer>): Promise<Answer> => work(await openControl(settings())),
-    /** Opens what makes the shared parts for the work, which Ctrl-C interrupts, and closes it whatever happens. */
+    /** Opens what creates the shared parts for the work, which Ctrl-C interrupts, and always closes it. */
     async withSetup<Answer>(work: (setup: Setup, signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
       const opened = await dependencies.openSetup(settings(), outerEnvironment());
       try {
@@ -161,28 +161,28 @@ export function createCli(dependencies: CliDependencies) {
         opened.close();
       }
     },
-    /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
+    /** Serves. Throws {@link SettingsError} with all mistakes that matter only for serving. */
     async serve(effective: Settings): Promise<void> {
       exitCode = await serve(effective, outerEnvironment(serveMistakes(effective)));
     },
-    /** Prints the answer as JSON if --json was given, otherwise the text for people. */
+    /** Prints the answer as JSON with --json, otherwise the text for people. */
     print({ json }: JsonOption, answer: unknown, text: () => string): void {
       stdout.write(`${json === true ? jsonText(answer) : text()}\n`);
     },
-    /** Prints many lines, and waits until their reader takes them. Resolves with false if it never will. */
+    /** Prints many lines, waiting for their reader. Resolves with false if the reader is gone. */
     async printLines(lines: readonly string[]): Promise<boolean> {
       if (lines.length === 0 || stdout.write(`${lines.join('\n')}\n`) !== false) return true;
       return new Promise((resolve) => {
         const closed = (): void => resolve(false);
         stdout.once?.('close', closed);
-        // a stream of many pages waits many times
+        // a stream of many pages waits many times, on one listener
         stdout.once?.('drain', () => {
           stdout.off?.('close', closed);
           resolve(true);
         });
       });
     },
-    /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
+    /** Returns if --yes was given or the person agrees at the terminal; throws {@link CommandError} otherwise. */
     async requireYes({ yes }: { readonly yes?: true }, consequence: string): Promise<void> {
       if (yes === true) return;
       if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat the command with --yes`);

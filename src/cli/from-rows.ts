@@ -1,4 +1,4 @@
-/** The commands that follow from rows of the contract: words, help, options, requests, `--json`, tables and confirmations. */
+/** Makes commands from the contract's rows: words, help, options, requests, `--json`, tables and confirmations. */
 import { Option, type Command } from 'commander';
 import { z } from 'zod';
 import type { Given, RowCommand } from '../registry/contract/command.ts';
@@ -13,10 +13,10 @@ import { answerText, joinedText, jsonText, linesText, recordIn } from './output.
 import { connection, type ConnectionView } from '../registry/contract/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../registry/contract/until-applied.ts';
 
-/** The largest page of the API, so that all items need the fewest requests. */
+/** The API's largest page, so that reading all items takes the fewest requests. */
 const PAGE = 1_000;
 
-/** The commands that have others below them. */
+/** The commands with subcommands. */
 const groups: Readonly<Record<string, string>> = {
   bucket: 'Buckets, and what they need in AWS.',
   'dead-letters':
@@ -29,7 +29,7 @@ const groups: Readonly<Record<string, string>> = {
   'admin users': 'People who have logged in, and which of them are administrators.',
 };
 
-/** Adds the commands of the rows whose first word this is. */
+/** Adds the commands of all rows that begin with this word. */
 export function addRowCommands(program: Command, cli: Cli, first: string): void {
   const made = rowsOfControlPlane.flatMap((row) =>
     [row.cli ?? []]
@@ -40,7 +40,7 @@ export function addRowCommands(program: Command, cli: Cli, first: string): void 
   for (const [words, alike] of Map.groupBy(made, ({ command }) => command.words)) addRowCommand(program, cli, words, alike);
 }
 
-/** The command that has others below it. It is made when the first of them asks for it. */
+/** The command with subcommands, made when the first of them needs it. */
 export function groupOf(program: Command, words: readonly string[], example: string): Command {
   return words.reduce((above, word, index) => {
     const known = above.commands.find((each) => each.name() === word);
@@ -76,7 +76,7 @@ function addRowCommand(program: Command, cli: Cli, all: string, made: readonly M
     .description(`${summary} ${description ?? ''}`.trim());
   addFields(self, places, made);
   printing(self, ...examples).action(async () => {
-    // a command above this one may have --json too, and commander assigns it to that one wherever it stands
+    // a parent command may have --json too, and commander assigns the option to it wherever it is written
     const { json, yes, jsonl, ...options }: JsonOption & Partial<Record<'yes' | 'jsonl', true>> = self.optsWithGlobals();
     const ofPlaces = Object.fromEntries(places.map((place, index) => [nameOfPlace(place), self.processedArgs[index]]));
     const { command, row, fields, given } = chosen(made, { ...options, ...ofPlaces });
@@ -95,13 +95,13 @@ function addRowCommand(program: Command, cli: Cli, all: string, made: readonly M
         );
       const isRepeated = 202 in (row.otherStatuses ?? {});
       const answer = isRepeated ? await applied(cli, { json }, async () => connection.parse(await ask())) : await ask();
-      // an operation without an answer has done what was requested
+      // an operation without an answer has done as requested
       return print(cli, { json }, { command, given, answer: answer ?? requestOf(fields, given).params ?? {} });
     });
   });
 }
 
-/** The fields that are given without their names, as the words have them. */
+/** The positional fields, as in the command's words. */
 function placesOf(words: string): readonly string[] {
   return words.split(' ').filter((word) => /^[<[]/.test(word));
 }
@@ -129,13 +129,13 @@ function addFields(self: Command, places: readonly string[], made: readonly Made
 }
 
 interface Options {
-  /** The fields that the command gives in other ways. */
+  /** The fields that the command sets in other ways. */
   readonly without: readonly string[];
-  /** As those of {@link RowCommand}. */
+  /** As in {@link RowCommand}. */
   readonly options?: RowCommand['options'];
 }
 
-/** Adds an option for each field of an operation to a command that is made by hand. */
+/** Adds an option for each of an operation's fields to a command written by hand. */
 export function addOptions(self: Command, operation: ControlName, { without, options }: Options): Command {
   const forms = rowsOfControlPlane.filter((row) => row.operation === operation).flatMap((row) => formsOf(row));
   for (const [name, { schema }] of forms.flatMap((form) => [...form]))
@@ -143,7 +143,7 @@ export function addOptions(self: Command, operation: ControlName, { without, opt
   return self;
 }
 
-/** The last of the rows that has what it needs. Throws {@link CommandError} for what it does not take, or if none of them has. */
+/** The last row whose required fields are given. Throws {@link CommandError} if there is none, or for a field that it doesn't accept. */
 function chosen(made: readonly Made[], values: Given): Made & { readonly given: Given } {
   const entries = Object.entries(values).filter(([name, value]) => isGiven(value) && made.some(({ fields }) => fields.has(name)));
   const names = new Set(entries.map(([name]) => name));
@@ -164,12 +164,12 @@ function chosen(made: readonly Made[], values: Given): Made & { readonly given: 
   return { ...found, given: { ...Object.fromEntries(entries), ...found.command.fixed } };
 }
 
-/** A place for several is an empty list where none is given. */
+/** Absent values of a positional list become an empty list. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && !(Array.isArray(value) && value.length === 0);
 }
 
-/** As the person has typed it. */
+/** As the person typed it. */
 function shownName(name: string, { words, options }: RowCommand): string {
   return placesOf(words).map(nameOfPlace).includes(name) ? name : optionName(name, options);
 }
@@ -182,7 +182,7 @@ interface Field {
   readonly isRequired: boolean;
 }
 
-/** What a person may give, for each form of the body that permits what the command itself gives. */
+/** What a person may give, for each form of the body that fits what the command itself sets. */
 function formsOf(row: PlacedRow, { fixed = {} }: Pick<RowCommand, 'fixed'> = {}): readonly ReadonlyMap<string, Field>[] {
   const [params, query, body] = [row.params, row.query, row.body].map((part) => (part === undefined ? {} : jsonSchemaOf(part).schema));
   const others = [...fieldsOf('params', params), ...fieldsOf('query', query)];
@@ -201,12 +201,12 @@ function permits(field: JsonSchema | boolean | undefined, value: unknown): boole
   return values.some((each) => each === value);
 }
 
-/** The values with the content of the file that an option names. It is sent by https or on this machine only. */
+/** The values, with the content of the file that an option names. It is sent only over https or on this machine. */
 function withSecret(cli: Cli, { options = {} }: RowCommand, given: Given): Given {
   const [name] = Object.entries(options).find(([field, option]) => option.endsWith('-file') && field in given) ?? [];
   if (name === undefined) return given;
   const { TALLY_REGISTRY_URL: registry } = cli.settings();
-  // no other check of credentials sees a body
+  // no other credential check sees a body
   if (registry !== undefined) requireSafeAddress(registry, 'the address of the registry');
   return { ...given, [name]: cli.secretIn(optionName(name, options), String(given[name])) };
 }
@@ -219,7 +219,7 @@ function requestOf(fields: ReadonlyMap<string, Field>, given: Given): AnyRequest
   return request;
 }
 
-/** What a row does, as an order: `Lists gaps.` is `list gaps`. */
+/** A row's description as an imperative: `Lists gaps.` becomes `list gaps`. */
 function orderText(sentence: string): string {
   return helpText({ description: sentence }).replace(/^(\w+)s\b/, '$1');
 }
@@ -255,7 +255,7 @@ interface Paged<Item> {
   readonly next?: string | undefined;
 }
 
-/** Asks for page after page, and prints each item as a line; no more than one page is in memory. What fails before the first page prints nothing. */
+/** Reads page after page and prints each item as a line, with only one page in memory. A failure before the first page prints nothing. */
 export async function printAll<Item>(
   cli: Cli,
   ask: (page: { readonly limit: number; readonly cursor?: string }) => Promise<Paged<Item>>,
@@ -264,7 +264,7 @@ export async function printAll<Item>(
 ): Promise<void> {
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
     const { items, next } = await ask({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
-    // a reader such as head ends early
+    // a reader such as head may end early
     if (!(await cli.printLines([...(isFirst ? headings : []), ...items.map(lineOf)]))) return;
     cursor = next;
   }
@@ -272,14 +272,14 @@ export async function printAll<Item>(
 
 const pageIn = z.object({ items: z.array(z.unknown()), next: z.string().optional() });
 
-/** Repeats the request while its answer says that it is not applied yet. */
+/** Repeats the request while the answer says that it isn't applied yet. */
 export async function applied(cli: Cli, options: JsonOption, request: () => Promise<ConnectionView>): Promise<ConnectionView> {
   const answer = await untilApplied({ request, onWaiting: sayingWaits(cli, options), sleep: (ms) => cli.clock.sleep(ms) });
   if (answer === undefined) throw new CommandError('declined', `${NOT_SHOWN_YET}: repeat the command later`);
   return answer;
 }
 
-/** Says what is waited for, once for each thing. */
+/** Says what it is waiting for, once for each thing. */
 function sayingWaits(cli: Cli, options: JsonOption): (waitingFor: string) => void {
   let said: string | undefined;
   return (waitingFor) => {

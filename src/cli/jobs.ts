@@ -79,7 +79,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
   );
 }
 
-/** Counts the keys that differ. */
+/** The number of keys that differ. */
 function driftOf({ counts }: Job): number {
   return counts === undefined ? 0 : counts.missing + counts.stale + counts.phantom;
 }
@@ -103,9 +103,9 @@ function headingOf(job: Job): string {
   return `${place} and its index agree${counts?.listed === 0 ? ': both are empty' : ''}.`;
 }
 
-/** Waits for a job at the command line. The job continues when the command stops waiting. */
+/** Waits for a job. The job continues when the command stops waiting. */
 
-/** The job is read this often: a person sees each step, and each read costs a few requests to the state store. */
+/** How often the job is read: a person sees each step, and each read costs a few requests to the state store. */
 const LOOK_INTERVAL_MS = 2_000;
 
 interface Wait {
@@ -115,8 +115,8 @@ interface Wait {
 }
 
 /**
- * Shows the progress of the job until it has ended, and returns it as it is then. After Ctrl-C it says what a person can do about the
- * job, and returns undefined. Rejects with the error that has kept the job from being read for two minutes.
+ * Shows the job's progress until it has ended, and returns it. After Ctrl-C, says what a person can do about the job, and returns
+ * undefined. Rejects with the error that has prevented reads of the job for two minutes.
  */
 async function waitForJob(cli: Cli, { control, job: { id }, options }: Wait): Promise<Job | undefined> {
   const progress = cli.progress(options);
@@ -149,7 +149,7 @@ async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefin
   return undefined;
 }
 
-/** Returns the exit code for a job that the command waited for. */
+/** The exit code for a job that the command waited for. */
 function exitCodeOf(job: Job): number {
   switch (job.state) {
     case 'done':

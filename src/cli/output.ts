@@ -6,7 +6,7 @@ import { printable, UNPRINTABLE } from '../base/printable.ts';
 /** Returns JSON with every character escaped that {@link printable} escapes, on several lines unless `compact`. */
 export function jsonText(value: unknown, layout: 'pretty' | 'compact' = 'pretty'): string {
   const text = JSON.stringify(value, undefined, layout === 'pretty' ? 2 : 0);
-  // only strings can contain them, besides the line ends of the layout, so the JSON means the same
+  // apart from the layout's line ends, only strings can contain them, so the JSON means the same
   return text.replaceAll(UNPRINTABLE, (character) => (character === '\n' ? character : escapesOf(character)));
 }
 
@@ -19,7 +19,7 @@ function escapesOf(character: string): string {
 
 export type Cell = string | number | undefined;
 
-/** Formats a table with aligned columns and headings in capitals. An absent cell is shown as `-`. */
+/** Formats a table with aligned columns and headings in capitals. An absent cell is `-`. */
 export function tableText(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const lines = [headings.map((heading) => heading.toUpperCase()), ...rows.map((row) => row.map(cellText))];
   const widths = headings.map((_, column) => lines.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0));
@@ -40,7 +40,7 @@ export function fieldsText(fields: Readonly<Record<string, Cell>>): string {
   return known.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}`).join('\n');
 }
 
-/** Escapes the control characters in each line of a text. */
+/** Escapes control characters in each line of a text. */
 export function linesText(text: string): string {
   return text
     .split('\n')
@@ -52,27 +52,27 @@ function cellText(cell: Cell): string {
   return cell === undefined ? '-' : printable(String(cell));
 }
 
-/** Returns the width of a cell in code points. Wide characters are rare in keys, and a slightly misaligned table does no harm. */
+/** A cell's width in code points. Wide characters are rare in keys, and a slightly misaligned table does no harm. */
 function widthOf(text: string): number {
   return Array.from(text).length;
 }
 
-/** The fields of anything; none of what has none. */
+/** The fields of any value; none if it has none. */
 export const recordIn = z.record(z.string(), z.unknown()).catch({});
 
-/** An answer in the columns of its command, and below it those of its fields. */
+/** An answer in its command's columns, and below it its fields in theirs. */
 export function answerText({ columns = {}, also = {} }: Pick<RowCommand, 'columns' | 'also'>, answer: unknown, nowMs: number): string {
   const fields = recordIn.parse(answer);
   const more = Object.entries(also).map(([name, ofField]) => (name in fields ? blockText(ofField, fields[name], nowMs) : ''));
   return joinedText([blockText(columns, fields['items'] ?? answer, nowMs), ...more]);
 }
 
-/** The blocks that are not empty, with an empty line between them. */
+/** The non-empty blocks, with an empty line between them. */
 export function joinedText(blocks: readonly string[]): string {
   return blocks.filter((block) => block !== '').join('\n\n');
 }
 
-/** Items as a table, anything else as one line for each of its fields. */
+/** Items as a table; anything else as one line for each field. */
 function blockText(columns: Columns, shown: unknown, nowMs: number): string {
   if (!Array.isArray(shown)) return fieldsText(cellsOf(columns, shown, nowMs));
   const rows = shown.map((item) => cellsOf(columns, item, nowMs));

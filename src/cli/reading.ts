@@ -1,9 +1,9 @@
-/** Reads again and again what a command follows, over restarts of the registry and failovers of its store. */
+/** Repeatedly reads what a command follows, through restarts of the registry and failovers of its store. */
 import type { Clock } from '../process/clock.ts';
 import { RequestError } from '../base/request-error.ts';
 import { messageOf } from './errors.ts';
 
-/** Errors after which no read can succeed: what is read is gone, or its reader may not read it any more. */
+/** Errors after which no read can succeed: the subject is gone, or the reader may no longer read it. */
 const endings: ReadonlySet<string> = new Set([
   'job.not-found',
   'bucket.not-connected',
@@ -12,7 +12,7 @@ const endings: ReadonlySet<string> = new Set([
   'authorization.denied',
   'session.required',
 ]);
-/** How long it may be unreadable. A registry that restarts, or a store that fails over, is back within this time. */
+/** How long reads may fail. A restarting registry or a store that fails over is back within this time. */
 const TROUBLE_MS = 120_000;
 
 interface Reading<Answer> {
@@ -21,7 +21,7 @@ interface Reading<Answer> {
   readonly say: (text: string) => void;
 }
 
-/** Creates the function that reads. While that fails, it says the reason once and returns undefined; it throws what does not pass by waiting. */
+/** Creates the function that reads. While reads fail, it reports the reason once and returns undefined; it throws what waiting cannot cure. */
 export function createReader<Answer>({ clock, look, say }: Reading<Answer>): (signal: AbortSignal) => Promise<Answer | undefined> {
   let trouble: { readonly text: string; readonly sinceMs: number } | undefined;
   return async function read(signal) {

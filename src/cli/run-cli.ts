@@ -24,10 +24,10 @@ import { printable } from '../base/printable.ts';
 import { RequestError } from '../base/request-error.ts';
 import { jsonText } from './output.ts';
 
-/** The width of help texts. It fits most terminals, and is used for pipes too. */
+/** The width of help texts, which fits most terminals and also applies to pipes. */
 const HELP_COLUMNS = 80;
 
-/** Runs the command that the arguments (without node and script) name. Never rejects: failures are reported on stderr and by the exit code. */
+/** Runs the command in the arguments (without node and script). Never rejects: failures are reported on stderr and by the exit code. */
 export async function runCli(args: readonly string[], dependencies: CliDependencies): Promise<number> {
   const cli = createCli(dependencies);
   const complaints: string[] = [];
@@ -43,14 +43,14 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     const wantsJson = isJsonWanted(args);
     const { exitCode, problem, lines } = failureOf(wantsJson ? error : asTyped(error, running));
     const text = wantsJson ? jsonText(problem, 'compact') : lines.map((line) => `tally: ${printable(line)}`).join('\n');
-    // the text of commander has a hint at --help, or is the help itself
+    // commander's text mentions --help, or is the help itself
     const hasCommanderText = complaints.length > 0 && !wantsJson;
     dependencies.stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);
     return exitCode;
   }
 }
 
-/** A refusal of what was given names the fields of the API; a person has typed options. */
+/** A refusal names the API's fields, but a person typed options. */
 function asTyped(error: unknown, command: Command | undefined): unknown {
   if (!(error instanceof RequestError) || error.code !== 'request.invalid' || command === undefined) return error;
   const optionOf = (name: string) => command.options.find((option) => option.attributeName() === name)?.long ?? name;
@@ -58,7 +58,7 @@ function asTyped(error: unknown, command: Command | undefined): unknown {
   return new RequestError(error.code, message, error.extra);
 }
 
-/** `complain` is given what commander says about the arguments. */
+/** `complain` receives commander's complaints about the arguments. */
 function createProgram(cli: Cli, dependencies: CliDependencies, complain: (text: string) => void): Command {
   const registry = registryOption();
   const program = new Command('tally')
@@ -121,7 +121,7 @@ Example:
   return program;
 }
 
-/** Looks for `--json` directly, because commander may not be able to parse the arguments. */
+/** Looks for `--json` itself, because commander may be unable to parse the arguments. */
 function isJsonWanted(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end === -1 ? undefined : end).includes('--json');

@@ -63,7 +63,7 @@ function matchText(count: number): string {
   return `${countText(count, 'object')} ${count === 1 ? 'matches' : 'match'}`;
 }
 
-/** The columns of the table. The key comes last, because it may be long. */
+/** The table's columns. The key comes last, because it may be long. */
 function documentsText(documents: readonly StoredObject[], nowMs: number): string {
   return tableText(
     ['BUCKET', 'SIZE', 'AGE', 'KEY'],
@@ -76,7 +76,7 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
   );
 }
 
-/** A person writes them with units. */
+/** Values that people write with units. */
 const sizes = ['size_min', 'size_max'];
 
 function sizeOption(flags: string, description: string): Option {

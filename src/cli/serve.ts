@@ -24,14 +24,14 @@ export function addServeCommand(program: Command, cli: Cli): void {
   });
 }
 
-/** Messages that are answered at the same time: more than a program waits for. */
+/** How many messages are answered at a time: more than a program waits for. */
 const AT_ONCE = 8;
 /** https://www.jsonrpc.org/specification#error_object */
 const INTERNAL_ERROR = -32_603;
 
 const withId = z.object({ id: z.union([z.string(), z.number()]) });
 
-/** `tally mcp`: passes the messages of a program to the registry, which has the tools, and its answers back. */
+/** `tally mcp`: passes a program's messages to the registry, which has the tools, and returns its answers. */
 export function addMcpCommand(program: Command, cli: Cli, { registryOf, streams }: CliDependencies): void {
   const command = program
     .command('mcp')
@@ -58,7 +58,7 @@ export function addMcpCommand(program: Command, cli: Cli, { registryOf, streams 
   });
 }
 
-/** What a program is answered whose request the registry refused; a notification has no answer. */
+/** The answer to a program whose request the registry refused; a notification gets none. */
 function errorAnswer(message: unknown, error: unknown): object | undefined {
   const request = withId.safeParse(message).data;
   return request && { jsonrpc: '2.0', id: request.id, error: { code: INTERNAL_ERROR, message: messageOf(error) } };

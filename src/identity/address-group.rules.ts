@@ -1,12 +1,12 @@
 /** What counts as one address when failures are counted. */
 
-/** The longest text of an address that is kept. An IPv6 address has at most 45 characters. */
+/** How much of an address's text is kept. An IPv6 address has at most 45 characters. */
 const TEXT_LENGTH_MAX = 64;
 const GROUPS = 8;
 /** The first 64 bits: one network, and often one machine, has all addresses of a /64. */
 const GROUPS_KEPT = 4;
 
-/** The address itself for IPv4, also where it is mapped into IPv6, and its /64 for IPv6. Any other text stays as it is. */
+/** The address itself for IPv4, even if mapped into IPv6, and the /64 for IPv6. Any other text stays as it is. */
 export function addressGroupOf(address: string): string {
   const text = (address.slice(0, TEXT_LENGTH_MAX).split('%')[0] ?? '').toLowerCase();
   const groups = /^[0-9a-f:.]*:[0-9a-f:.]*$/.test(text) ? groupsOf(text) : undefined;

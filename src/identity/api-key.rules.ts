@@ -24,7 +24,7 @@ const CHECKSUM_DIGITS = 6;
 /** 16 bytes of a hash: 62^22 is above 2^128. */
 const ID_BYTES = 16;
 const ID_DIGITS = 22;
-/** What a fingerprint shows of each end. 41 of the 49 characters stay unknown. */
+/** How much of each end a fingerprint shows. 41 of the 49 characters stay unknown. */
 const FINGERPRINT_DIGITS = 4;
 
 const SECRET = /^qk_[0-9A-Za-z]{49}$/;
@@ -36,23 +36,23 @@ export const EXPIRES_IN_DAYS_DEFAULT = 90;
 export const KEY_NAME_LENGTH_MAX = 100;
 /** More than a person keeps track of; a script that forgets to revoke is stopped before it fills the store. */
 export const KEYS_LIVE_MAX = 50;
-/** EXPIRED keys stay listed for 90 days, so they are bounded with the live ones. A list of the keys of a user reads each of them. */
+/** EXPIRED keys stay listed for 90 days, so they count towards this limit. Listing a user's keys reads each of them. */
 export const KEYS_LISTED_MAX = 500;
-/** Revoked keys of a user whose records are kept, so that the audit can say that a secret is that of a revoked key. */
+/** How many of a user's revoked keys are kept, so that the audit can recognise a revoked key's secret. */
 export const KEYS_REVOKED_MAX = 50;
 const KEPT_AFTER_EXPIRY_MS = 90 * DAY_MS;
-/** How long before its expiry callers and operators are warned: time to replace a key in the next working week but one. */
+/** How long before a key's expiry callers and operators are warned: enough to replace it within the next two working weeks. */
 const EXPIRY_WARNING_MS = 14 * DAY_MS;
 
 export const keyStatuses = ['ACTIVE', 'EXPIRED'] as const;
 type KeyStatus = (typeof keyStatuses)[number];
 
-/** A key as stored. A record with a field that is not known is refused: the field may say what the key must not do. */
+/** A key as stored. A record with an unknown field is refused, because the field may restrict the key. */
 export const keyRecordSchema = z.strictObject({
   id: z.string(),
   name: z.string(),
   userId: z.string(),
-  /** The e-mail address of the owner when the key was created or last used. */
+  /** The owner's e-mail address when the key was created or last used. */
   userEmail: z.string(),
   fingerprint: z.string(),
   secretHash: z.string(),
@@ -66,12 +66,12 @@ export const keyRecordSchema = z.strictObject({
 });
 export type KeyRecord = z.infer<typeof keyRecordSchema>;
 
-/** Which keys a user has: what decides about the limits, by compare-and-swap. */
+/** A user's keys, by which the limits are enforced, by compare-and-swap. */
 export const userKeysSchema = z.object({
   userId: z.string(),
   /** In the order of their creation. */
   keys: z.array(z.object({ id: z.string(), createdAtMs: z.number(), expiresAtMs: z.number() })).readonly(),
-  /** The revoked keys whose records are kept, the oldest revocation first. */
+  /** The revoked keys whose records are kept, oldest revocation first. */
   revoked: z.array(z.string()).readonly(),
 });
 export type UserKeys = z.infer<typeof userKeysSchema>;
@@ -82,10 +82,10 @@ export function createSecret(random: Uint8Array): string {
   return `${body}${checksumOf(body)}`;
 }
 
-/** What a text is, as far as the text alone shows. `mistyped`: it has the form of a secret, and its checksum is another one. */
+/** What a text is, judging by the text alone. `mistyped`: it has a secret's form but a wrong checksum. */
 type SecretForm = 'secret' | 'mistyped' | 'malformed';
 
-/** Judges a text. White space around it must be removed before. */
+/** Judges a text without surrounding white space. */
 export function formOf(text: string): SecretForm {
   if (!SECRET.test(text)) return 'malformed';
   return checksumOf(text.slice(0, -CHECKSUM_DIGITS)) === text.slice(-CHECKSUM_DIGITS) ? 'secret' : 'mistyped';
@@ -96,24 +96,24 @@ export function keyIdOf(secret: string): string {
   return `k${base62Of(hashOf('tally-key-id', secret).subarray(0, ID_BYTES), ID_DIGITS)}`;
 }
 
-/** Whether a text has the form of an id. Only such texts are looked up. */
+/** Whether a text has an id's form. Only such texts are looked up. */
 export function isKeyId(text: string): boolean {
   return ID.test(text);
 }
 
-/** What is stored of a secret. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
+/** The stored hash of a secret. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
 export function secretHashOf(secret: string): string {
   return hashOf('tally-key-secret', secret).toString('hex');
 }
 
-/** Whether the secret is that of the record. It takes the same time however much of the two is equal. */
+/** Whether the secret is the record's, in a time that doesn't depend on how much of it matches. */
 export function isSecretOf({ secretHash }: Pick<KeyRecord, 'secretHash'>, secret: string): boolean {
   const stored = Buffer.from(secretHash, 'hex');
   const given = hashOf('tally-key-secret', secret);
   return stored.length === given.length && timingSafeEqual(stored, given);
 }
 
-/** The part of a secret that is safe to show: `qk_abcd…wxyz`. */
+/** The part of a secret that is safe to show, such as `qk_abcd…wxyz`. */
 export function fingerprintOf(secret: string): string {
   const digits = secret.slice(KEY_PREFIX.length);
   return `${KEY_PREFIX}${digits.slice(0, FINGERPRINT_DIGITS)}…${digits.slice(-FINGERPRINT_DIGITS)}`;
@@ -139,7 +139,7 @@ interface NewKey {
   readonly nowMs: number;
 }
 
-/** The record of a new key. It contains the hash of the secret only. */
+/** A new key's record, which contains only the secret's hash. */
 export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresInDays, nowMs }: NewKey): KeyRecord {
   return {
     id: keyIdOf(secret),
@@ -154,12 +154,12 @@ export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresIn
   };
 }
 
-/** Whether what the claims of the owner's last login stated, which are groups and the role of an administrator, still counts for keys. */
+/** Whether what the owner's last login stated (groups, the administrator role) still counts for keys. */
 export function claimsCount(rolesSeenAtMs: number, claimsDays: number, nowMs: number): boolean {
   return nowMs < rolesSeenAtMs + claimsDays * DAY_MS;
 }
 
-/** The status at a moment. At the moment of its expiry a key is EXPIRED. */
+/** The status at a moment. At the very moment of its expiry, a key is EXPIRED. */
 export function statusAt(expiresAtMs: number, nowMs: number): KeyStatus {
   return nowMs < expiresAtMs ? 'ACTIVE' : 'EXPIRED';
 }
@@ -189,12 +189,12 @@ function checksumOf(text: string): string {
   return base62Of(bytes, CHECKSUM_DIGITS);
 }
 
-/** A hash for one purpose: with another purpose the same secret has another hash. */
+/** A hash for one purpose: the same secret has a different hash for each. */
 function hashOf(purpose: string, secret: string): Buffer {
   return createHash('sha256').update(purpose).update(secret).digest();
 }
 
-/** What is stored of a user's keys, without these. */
+/** A user's stored keys without these. */
 export function withoutKeys(current: UserKeys, ids: ReadonlySet<string>): UserKeys {
   return {
     ...current,

@@ -21,9 +21,9 @@ import type { WithPorts } from '../store/store.ts';
 
 /** Some megabytes. */
 const WINDOWS_MAX = 10_000;
-/** Closed windows that wait for a slow store. Above them a record is in the log only. */
+/** How many closed windows wait for a slow store. Beyond that, a record is only logged. */
 const WAITING_MAX = 10_000;
-/** A small part of what the store takes, so that there is room for everything else. */
+/** A small part of what the store can take, so that there is room for everything else. */
 const WRITES = 8;
 
 interface Happened {
@@ -34,16 +34,16 @@ interface Happened {
   readonly parameters: AuditParameters;
 }
 
-/** What ends with the process. */
+/** Work that the process must finish before it ends. */
 interface StoresWindows {
   /** Stores the windows that have ended. Call it every second. */
   storeEnded(): Promise<void>;
-  /** Stores everything, for the end of the process. Gives up when the signal is aborted; the records are in the log then. */
+  /** Stores everything, at the end of the process. Gives up when the signal is aborted; the records are then in the log. */
   flush(signal: AbortSignal): Promise<void>;
 }
 
 interface AuditWindows extends StoresWindows {
-  /** Counts once more what has this name. Its first time opens a window, whose record has the facts of that time. */
+  /** Counts an event of this name. The first opens a window, whose record has that event's facts. */
   readonly count: (name: string, happened: Happened) => void;
 }
 
@@ -113,20 +113,20 @@ function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'cl
 }
 
 /**
- * Credentials and logins that failed. They are audited: one record for each address, person, reason and minute, with their
- * number, because anyone can bring them about. Callers get one answer for all credentials; only the audit says what it was.
+ * Failed credentials and logins. Because anyone can cause them, the audit has one record for each address, person, reason and minute,
+ * with their number. Callers get the same answer for all; only the audit says the reason.
  */
 
 const WINDOW_MS = 60_000;
 
-/** The key that a refused secret belongs to, or belonged to. */
+/** The key to which a refused secret belongs or belonged. */
 export type FailedKey = Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userId' | 'userEmail'> & {
   /** Set if its owner has an address that is not verified. */
   readonly isUnverified?: true;
 };
 
 export interface FailedAttempt {
-  /** Where the request came from; undefined if that is not known. */
+  /** Where the request came from; undefined if unknown. */
   readonly address: string | undefined;
   /** What was wrong. It must not contain the credential. */
   readonly reason: string;
@@ -139,16 +139,16 @@ interface FailedLogin extends Pick<FailedAttempt, 'address' | 'reason'> {
 }
 
 export interface FailedAttempts extends StoresWindows {
-  /** Notes a login that failed. `reason` must be one of few for each person. */
+  /** Records a failed login. There must be only few values of `reason` for each person. */
   loginFailed(failure: FailedLogin): void;
-  /** Notes a credential that failed. */
+  /** Records a failed credential. */
   failed(attempt: FailedAttempt): void;
 }
 
 const UNKNOWN = { userId: '', email: 'unknown', emailVerified: true } as const;
 
 interface FailedAttemptsDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
-  /** The name of this machine. */
+  /** This machine's name. */
   readonly host: string;
 }
 
@@ -180,13 +180,13 @@ export function failedKeyOf({ record, owner }: { readonly record: KeyRecord; rea
   return { ...record, ...(owner?.emailVerified === false && { isUnverified: true }) };
 }
 
-/** The actor that stands in the audit for a caller who had the secret of a key. It has no rights. */
+/** The audit's actor for a caller who had a key's secret. It has no rights. */
 export function holderOf({ id, name, fingerprint, userId, userEmail, isUnverified }: FailedKey): Actor {
   const user = { userId, email: userEmail, ...(isUnverified && { isUnverified }), role: 'user' } as const;
   return { kind: 'api_key', ...user, keyId: id, keyName: name, keyFingerprint: fingerprint, scopes: [] };
 }
 
-/** The audit of the uses of keys: one record for each key, operation, address and five seconds, with the number of uses. */
+/** The audit of key uses: one record for each key, operation, address and five seconds, with the number of uses. */
 
 const USES_MS = 5_000;
 

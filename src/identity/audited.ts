@@ -4,8 +4,8 @@
  *   store the intent ──► act ──► store the result (done | failed)
  *        └── refused: `audit.unavailable`, and the act never begins
  *
- * A process that is killed in between leaves only the intent. If the result cannot be stored, it is logged, and the caller still
- * gets the action's response, because the action has already ended.
+ * A process that is killed in between leaves only the intent. If the result cannot be stored, it is logged, and the caller still gets the
+ * action's response, because the action is already done.
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
@@ -23,7 +23,7 @@ import { newAuditRecord, storeAuditRecord, readPage, type Page } from '../store/
 type Operation<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
 
 /**
- * Makes an operation an audited act. `event`: its name, or how to find it, which may throw and then nothing is recorded. `came`: what
+ * Makes an operation an audited action. `event`: its name, or a function that finds it; if that throws, nothing is recorded. `came`: what
  * the result names besides the request.
  */
 export type Audited = <Request extends AnyRequest, Answer>(
@@ -56,11 +56,11 @@ export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | '
       const parameters = parametersOf(request);
       const intendedAtMs = clock.nowMs();
       await storeIntent(newAuditRecord({ ...facts, outcome: 'intended', atMs: intendedAtMs, parameters }), signal);
-      // the ids of the two records sort by their times, whatever the clock does
+      // the two records' ids sort by time, whatever the clock does
       const endedAtMs = (): number => Math.max(clock.nowMs(), intendedAtMs + 1);
       let answer;
       try {
-        // storing the intent may have taken longer than the caller waits
+        // storing the intent may have taken longer than the caller waited
         signal.throwIfAborted();
         answer = await operation(request, context);
       } catch (error) {
@@ -74,7 +74,7 @@ export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | '
 
 const partSchema = z.record(z.string(), z.unknown()).catch({});
 
-/** The parameters of the path and the body. The contract bounds both, and neither has a secret. */
+/** The parameters of path and body. The contract bounds both, and neither contains a secret. */
 function parametersOf({ params, body }: AnyRequest): AuditParameters {
   return { ...partSchema.parse(params), ...partSchema.parse(body) };
 }
@@ -87,7 +87,7 @@ function reasonOf(error: unknown): string {
 
 const DAY_MS = 86_400_000;
 
-/** Lists a page. A record that is stored meanwhile is on no further page, because it is newer. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
+/** Lists a page. Later records are newer, so they are on no further page. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
 export async function listAudit(
   audit: Pick<AuditStore, 'list'>,
   { from, to, date, email, event, key, limit, cursor }: AuditRequest,

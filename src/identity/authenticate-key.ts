@@ -25,11 +25,11 @@ export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: st
 interface AuthenticateDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly liveKeys: Pick<LiveKeys, 'read'>;
   readonly attempts: Pick<FailedAttempts, 'failed'>;
-  /** For how many days after its owner's last login a key has what the owner has by claims. Default: as long as it lives. */
+  /** For how many days after its owner's last login a key has what the owner has from claims. Default: as long as it lives. */
   readonly claimsDays?: number;
 }
 
-/** Creates the function. What is refused is counted and audited. */
+/** Creates the function. Refusals are counted and audited. */
 export function createAuthenticateKey({ liveKeys, attempts, claimsDays = Infinity, ...ports }: AuthenticateDependencies): AuthenticateKey {
   const { clock } = ports;
   const noteUse = createNoteUse(ports);
@@ -90,19 +90,19 @@ function actorOf(record: KeyRecord, owner: KnownUser, nowMs: number): KeyActor {
   };
 }
 
-/** What is noted when a key is used: the time, in its record, and a warning in the log before it ends. No request waits for either. */
+/** Notes a key's use: the time in its record, and a warning in the log before the key ends. No request waits for either. */
 
-/** A minute is exact enough to find unused keys, and a busy key costs one write in it, whatever the number of processes. */
+/** A minute is exact enough to find unused keys, and costs a busy key one write, however many processes there are. */
 const USED_EVERY_MS = 60_000;
-/** Writes at the same time. A key above them is noted at its next use. */
+/** How many writes run at a time. Beyond that, a key is noted at its next use. */
 const WRITES_MAX = 100;
-/** Once a day is enough to be read, and does not fill the log. */
+/** Once a day is often enough to be noticed, and does not flood the log. */
 const WARNED_EVERY_MS = 86_400_000;
 
 /** Creates the function that notes that a key was used now. It never throws. */
 function createNoteUse({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>) {
   let writing = 0;
-  /** This process's own writes, because the record that callers have may be some seconds older. */
+  /** This process's own writes, because callers' records may be some seconds older. */
   const isWrittenAlready = createCounter(clock, { windowMs: USED_EVERY_MS, countMax: 1 });
   const isWarnedAlready = createCounter(clock, { windowMs: WARNED_EVERY_MS, countMax: 1 });
 
@@ -143,21 +143,21 @@ function isRecent({ lastUsedAtMs = -Infinity }: KeyRecord, nowMs: number): boole
 }
 
 /**
- * Limits against flooding. They count in this process only: N processes permit N times as much. Credentials that fail are not
- * limited: no number of guesses finds 256 random bits, and a caller whose credential has ended must learn just that, however
- * often it is sent and whatever the neighbours send.
+ * Limits against flooding. They count in this process only, so N processes permit N times as much. Failed credentials are not limited:
+ * no number of guesses finds 256 random bits, and a caller whose credential has ended must learn just that, however often it is sent
+ * and whatever its neighbours send.
  */
 
 const SECOND_MS = 1_000;
-/** Far more than a script needs; a loop that runs away takes no more of the store than this. */
+/** Far more than a script needs, and all that a runaway loop can take of the store. */
 const REQUESTS_PER_S = 100;
-/** A few megabytes at most. Above it the window that was counted in longest ago is forgotten. */
+/** A few megabytes at most. Beyond it, the least recently used window is forgotten. */
 const TABLE_MAX = 10_000;
 
-/** Counts one more of this name. Returns undefined if it is permitted, otherwise in how many ms the window ends. */
+/** Counts one more under this name. Returns undefined if it is permitted, otherwise the ms until the window ends. */
 type Counter = (name: string) => number | undefined;
 
-/** Creates a counter of events in windows, each of which permits `countMax`. The window of a name begins with its first event. */
+/** Creates a counter of events in windows, each of which permits `countMax`. A name's window begins with its first event. */
 export function createCounter(
   clock: Pick<Clock, 'monotonicMs'>,
   { windowMs, countMax }: { readonly windowMs: number; readonly countMax: number },
@@ -177,14 +177,14 @@ export function createCounter(
 }
 
 /**
- * What is known about keys in use, with their owners: read from the store at most every 3.5 s for each key, so that an
- * authentication usually costs no read, and a key that was revoked by another process is refused here within five seconds. What
- * this process itself changes (a revocation, a login, a disabled user) it forgets, so that its next request reads it again.
+ * A cache of keys in use, with their owners. Each key is read from the store at most every 3.5 s, so that authentication usually costs no
+ * read, and a key that another process revoked is refused here within five seconds. What this process itself changes (a revocation, a
+ * login, a disabled user) leaves the cache, so that the next request reads it again.
  */
 
 /** Revocations count within 5 s. The rest is for the request that has just begun. */
 const KNOWN_MS = 3_500;
-/** Keys in use at the same time: some 10 MB. Above it the one that was used longest ago is forgotten, and costs a read at its next use. */
+/** The most keys in the cache: some 10 MB. Beyond it, the least recently used key is dropped, and its next use costs a read. */
 const KEYS_MAX = 10_000;
 
 interface LiveKey {
@@ -196,15 +196,15 @@ interface LiveKey {
 export interface LiveKeys {
   /** Returns the key with this id and its owner, no older than 3.5 s; undefined if there is none. Rejects with the store's fault or the signal's reason. */
   read(id: string, signal: AbortSignal): Promise<LiveKey | undefined>;
-  /** A key has changed. */
+  /** Forgets a changed key. */
   forget(id: string): void;
-  /** A user has changed, and with it any number of keys. It happens rarely, and costs each key in use one read. */
+  /** Forgets all keys, because a user has changed. This is rare, and costs each key in use one read. */
   forgetAll(): void;
 }
 
-/** Creates the functions. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
+/** Creates the cache. Unknown ids are not remembered, so that guesses displace no key in use. */
 export function createLiveKeys({ state, rules, clock }: WithPorts<'state' | 'clock'> & { readonly rules: LoginRules }): LiveKeys {
-  /** A read is counted from its beginning, so what it returns is never older than it seems. */
+  /** A read's age counts from its beginning, so what it returns is never older than it seems. */
   const known = new LRUCache<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>({ max: KEYS_MAX });
 
   async function readKey(id: string): Promise<LiveKey | undefined> {
@@ -213,7 +213,7 @@ export function createLiveKeys({ state, rules, clock }: WithPorts<'state' | 'clo
   }
 
   function remember(id: string): Promise<LiveKey | undefined> {
-    // it serves every request that comes meanwhile, so no caller that leaves ends it
+    // it serves every request that arrives in the meantime, so a caller that leaves must not end it
     const entry = { sinceMs: clock.monotonicMs(), read: readKey(id) };
     known.set(id, entry);
     const forget = (): void => {

@@ -25,7 +25,7 @@ interface Needs {
   readonly keyScope?: KeyScope | 'any';
 }
 
-/** What each scope needs of a caller who is known. */
+/** What each scope needs of an authenticated caller. */
 const needs: Readonly<Record<Exclude<Scope, 'none'>, Needs>> = {
   read: { role: 'user', keyScope: 'read' },
   self: { role: 'user', keyScope: 'any' },
@@ -42,13 +42,13 @@ export interface Refusal {
   readonly detail: string;
 }
 
-/** The one answer to every credential that is not valid, so that it shows nothing about why. */
+/** The same answer to every invalid credential, so that it reveals nothing about why. */
 export const AUTHENTICATION_FAILED: Refusal = {
   code: 'authentication.failed',
   detail: 'Authentication failed. Check your credentials or API key.',
 };
 
-/** Judges a request; undefined: it is permitted. An absent actor is a caller without credentials. */
+/** Why a request is refused; undefined: it is permitted. Without an actor, the caller sent no credentials. */
 export function refusalOf(scope: Scope, actor: Actor | undefined): Refusal | undefined {
   if (scope === 'none') return undefined;
   if (actor === undefined) return AUTHENTICATION_FAILED;
@@ -74,7 +74,7 @@ function roleRefusal(scope: Exclude<Scope, 'none'>, { role }: SessionActor): Ref
   return { code: 'authorization.denied', detail: `this needs the role admin, ${NO_ADMIN}` };
 }
 
-/** Why a session has not the role admin, after these words. */
+/** Why a session does not have the role admin, after these words. */
 export const NO_ADMIN =
   'and you have the role user. If the identity provider makes you an administrator, log in again: it counts for 12 hours';
 

@@ -5,15 +5,15 @@ import { printable } from '../base/printable.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Who logged in, as the claims say. */
+/** Who logged in, according to the claims. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
   readonly email: string;
   readonly emailVerified: boolean;
-  /** Set if the issuer says that the address is not verified. Saying nothing about it is another thing. */
+  /** Set if the issuer says that the address is not verified, as opposed to not saying. */
   readonly emailDenied?: true | undefined;
-  /** Set if the issuer says nothing about the address, which counts as verified because of TALLY_OIDC_TRUST_EMAIL alone. */
+  /** Set if the issuer doesn't say, and the address counts as verified only because of TALLY_OIDC_TRUST_EMAIL. */
   readonly emailTrusted?: true | undefined;
 }
 
@@ -25,9 +25,9 @@ const EMAIL = /^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/;
 const SUBJECT_LENGTH_MAX = 255;
 
 /**
- * Who logged in. An address counts as verified if the issuer says so (`email_verified` true, or the text "true", which some
- * issuers send); with `trustEmail`, if it says nothing about it. Any other statement denies it. Without a usable address it is
- * `sub@issuer-host`, unverified, and what the issuer says about an address does not matter.
+ * Who logged in. An address counts as verified if the issuer says so (`email_verified` true, or the text "true", which some issuers send)
+ * or, with `trustEmail`, if it doesn't say. Anything else denies it. Without a usable address, it is `sub@issuer-host`, unverified,
+ * whatever the issuer says about an address.
  */
 export function identityOf(claims: Claims, { issuer, trustEmail }: { readonly issuer: string; readonly trustEmail: boolean }): Identity {
   const subject = textAt(claims, 'sub') ?? '';
@@ -62,18 +62,18 @@ export function claimHas(claims: Claims, path: string, value: string): boolean {
   return Array.isArray(found) ? found.some((each) => isText(each, value)) : isText(found, value);
 }
 
-/** More groups than any query about a person needs; Entra sends at most 200, others all that there are. */
+/** The most groups to keep, more than any person needs. Entra sends at most 200, others send all. */
 const GROUPS_MAX = 1_000;
 
-/** The groups that claims state. */
+/** The groups in the claims. */
 interface StatedGroups {
-  /** Each can be granted something: it has at most 256 characters. Others, and those beyond the first 1,000, are left out. */
+  /** The first 1,000 groups with at most 256 characters, which are those that grants can name. */
   readonly groups: readonly string[];
-  /** Set if the issuer sends a link in place of the groups, because they are too many (OpenID Connect Core, 5.6.2), or if some were left out. */
+  /** Set if the issuer sent a link because there are too many groups (OpenID Connect Core, 5.6.2), or if some were left out. */
   readonly groupsLeftOut?: true;
 }
 
-/** The groups in the claim at a path: a text, or a list of texts. */
+/** The groups in the claim at a path, which is a text or a list of texts. */
 export function groupsOf(claims: Claims, path: string): StatedGroups {
   const found = own(claims, path) ?? claimAt(claims, path.split('.'));
   const texts = new Set([found].flat().filter((each): each is string => typeof each === 'string' && each !== ''));

@@ -53,11 +53,11 @@ export interface Issuer {
   redeem(request: IssuerRequest, callbackUrl: URL, signal: AbortSignal): Promise<Statement>;
 }
 
-/** A person waits for it. */
+/** A person is waiting for it. */
 const TIMEOUT_S = 10;
-/** Clocks of issuers differ by seconds; a minute is what most clients accept. */
+/** Issuers' clocks differ by seconds; most clients accept a minute. */
 const CLOCK_TOLERANCE_S = 60;
-/** How long the address to which browsers are sent is remembered, so that no one can make the registry flood the issuer. */
+/** How long the address for browsers is cached, so that nobody can make the registry flood the issuer. */
 const DISCOVERY_MS = 5 * 60_000;
 /** Enough of an error's text to recognise the problem. */
 const TEXT_LENGTH_MAX = 300;
@@ -133,13 +133,13 @@ function clientAuthOf(secret: string | undefined): ClientAuth {
   };
 }
 
-/** The claims of the token and those that the issuer states besides. An address and whether it is verified come from the same place. */
+/** The token's claims, and those that the issuer states elsewhere. An address and its verification come from the same place. */
 function claimsOf(token: Claims, further: Claims): Claims {
   const { email, email_verified, ...rest } = further;
   const isAbout =
     email !== undefined && (token['email'] === undefined || (token['email'] === email && token['email_verified'] === undefined));
   if (!isAbout) return { ...rest, ...token };
-  // what the token says about an address that it does not name is not about this one, and does not count as silence either
+  // a token's statement about an address that it doesn't name doesn't concern this one, and doesn't count as silence either
   const unsaid = token['email_verified'] === undefined ? undefined : null;
   return { ...rest, ...token, email, email_verified: email_verified ?? unsaid };
 }
@@ -150,7 +150,7 @@ function unreachable(error: unknown): Error {
   );
 }
 
-/** What went wrong at the issuer, with this registry, or with the login. Texts of the issuer are shown without what could act on a terminal. */
+/** What went wrong: at the issuer, with this registry, or with the login. The issuer's texts are shown without characters that act on terminals. */
 function refusedOr(error: unknown): Error {
   if (error instanceof RequestError) return error;
   if (error instanceof AuthorizationResponseError) {
@@ -180,7 +180,7 @@ function describe({ error, error_description: text }: { readonly error: string; 
   return printable(text === undefined ? error : `${error} (in the words of the issuer: ${text})`, TEXT_LENGTH_MAX);
 }
 
-/** Codes of openid-client for an issuer that did not answer as one. */
+/** openid-client's codes for an issuer that did not answer like one. */
 const UNREACHABLE: ReadonlySet<unknown> = new Set([
   'OAUTH_TIMEOUT',
   'OAUTH_ABORT',
@@ -188,7 +188,7 @@ const UNREACHABLE: ReadonlySet<unknown> = new Set([
   'OAUTH_RESPONSE_IS_NOT_JSON',
 ]);
 
-/** openid-client wraps the faults of our fetch. */
+/** openid-client wraps our fetch's faults. */
 function faultIn(error: unknown): FaultError | undefined {
   if (error instanceof FaultError) return error;
   if (!(error instanceof Error)) return undefined;
@@ -198,7 +198,7 @@ function faultIn(error: unknown): FaultError | undefined {
   return faultIn(error.cause);
 }
 
-/** The text of the innermost error, which names the claim or the answer; it does not repeat values. */
+/** The innermost error's text, which names the claim or the answer without repeating values. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return printable(String(error), TEXT_LENGTH_MAX);
   if (error.cause instanceof Error) return textOf(error.cause);
@@ -206,9 +206,9 @@ function textOf(error: unknown): string {
   return printable(error.message, TEXT_LENGTH_MAX) + status;
 }
 
-/** Requests to the issuer: through the proxy of the environment, without redirects, and with bounded answers. */
+/** Requests to the issuer: through the environment's proxy, without redirects, and with bounded answers. */
 
-/** Discovery documents, key sets and tokens have some kilobytes; tokens with many groups some hundred. */
+/** Discovery documents, key sets and tokens have a few kilobytes; tokens with many groups, a few hundred. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
 interface FetchOptions {
@@ -247,7 +247,7 @@ function createFetchIssuer(proxyEnv: Readonly<Record<string, string>> | undefine
   };
 }
 
-/** openid-client sends forms only. */
+/** openid-client sends only forms. */
 function formOf(body: unknown): string | undefined {
   return body instanceof URLSearchParams || typeof body === 'string' ? String(body) : undefined;
 }

@@ -1,4 +1,4 @@
-/** API key operations: on the caller's own keys, revocation by secret, and on all users' keys for administrators. */
+/** API key operations: on the caller's own keys, by secret, and for administrators on all users' keys. */
 import PQueue from 'p-queue';
 import { anyKeyView, keyView, type ApiKey, type KeysRequest, type AllKeysRequest, type AnyApiKey } from '../registry/contract/api-keys.ts';
 import type { CheckedOperations } from '../registry/contract/contract.ts';
@@ -138,7 +138,7 @@ interface IdRequest {
   readonly params: { readonly id: string };
 }
 
-/** What the audit names about a revoked key besides its id. */
+/** What the audit records about a revoked key besides its id. */
 function revokedFacts({ name, userId, userEmail, fingerprint }: KeyRecord) {
   return { name, user_id: userId, user_email: userEmail, fingerprint };
 }
@@ -150,7 +150,7 @@ function notFound(id: string): RequestError {
   );
 }
 
-/** Reads a key of the caller. Throws `api-key.not-found` for every other id, those of other users' keys included. */
+/** Reads one of the caller's keys. Throws `api-key.not-found` for every other id, even of another user's key. */
 async function ownedBy(records: Pick<KeyRecords, 'get'>, actor: Actor, id: string, signal: AbortSignal): Promise<KeyRecord> {
   const { userId } = requireUser(actor);
   const record = await records.get(id, signal);
@@ -193,7 +193,7 @@ function scopesFor({ role }: SessionActor, requested: readonly KeyScope[] | unde
   );
 }
 
-/** Having the secret is what permits the revocation, so the audit names its key, unless a user has logged in. */
+/** The secret itself permits the revocation, so the audit names its key, unless a user has logged in. */
 function revokerOf(record: KeyRecord, owner: KnownUser | undefined, actor: Actor): Actor {
   if (actor.kind === 'session') return actor;
   return { ...holderOf(failedKeyOf({ record, owner })), ...(actor.address !== undefined && { address: actor.address }) };
@@ -217,7 +217,7 @@ async function listAllKeys(
   query: AllKeysRequest,
   signal: AbortSignal,
 ): Promise<Page<AnyApiKey>> {
-  /** Each owner is read once for a page. */
+  /** Each owner is read once a page. */
   const owners = new Map<string, Promise<KnownUser | undefined>>();
   async function viewOf(record: KeyRecord): Promise<AnyApiKey> {
     const owner = owners.get(record.userId) ?? readUser({ state, rules }, record.userId, signal);
@@ -242,7 +242,7 @@ async function listAllKeys(
   });
 }
 
-/** The record of an entry if it matches as far as the record alone shows. A record that a newer version wrote must not hide the others. */
+/** An entry's record, if it matches as far as the record alone shows. A newer version's record must not hide the others. */
 function matchOf(stored: unknown, { email, key_name, unused_since }: AllKeysRequest): KeyRecord | undefined {
   const record = keyRecordSchema.safeParse(stored).data;
   if (record === undefined || record.revokedAtMs !== undefined) return undefined;
@@ -252,7 +252,7 @@ function matchOf(stored: unknown, { email, key_name, unused_since }: AllKeysRequ
   return record;
 }
 
-/** A key that was never used counts from its creation: a new key is not an unused one. */
+/** A key that was never used counts from its creation, because a new key is not an unused one. */
 function isUnusedSince({ createdAtMs, lastUsedAtMs = createdAtMs }: KeyRecord, sinceMs: number): boolean {
   return lastUsedAtMs < sinceMs;
 }
@@ -263,8 +263,8 @@ function isUnusedSince({ createdAtMs, lastUsedAtMs = createdAtMs }: KeyRecord, s
  *   create:  user-keys gets the id (here the limits are checked) ──► the record is stored
  *   revoke:  the record is marked (from here on the key is refused) ──► user-keys loses the id
  *
- * A process that is killed in between leaves an id without a valid record. Lists leave it out, and it is removed when the
- * user has no room for a new key.
+ * A process that is killed in between leaves an id without a valid record. Lists leave it out, and it is removed when the user has no
+ * room for a new key.
  */
 
 /** How many records are read at the same time: a list of 500 keys takes 32 rounds, and other requests have room beside it. */
@@ -273,18 +273,18 @@ const READS = 16;
 const CREATION_MAX_MS = 60_000;
 
 interface KeyRecords {
-  /** Stores a new key. Throws `api-key.limit` if its user has no room for it, and the store's faults. */
+  /** Stores a new key. Throws `api-key.limit` if its user has too many, and the store's faults. */
   add(record: KeyRecord): Promise<void>;
-  /** Reads a key that is not revoked, in realtime; undefined if there is none with this id. Any text may be looked up. */
+  /** Reads an unrevoked key in realtime; undefined if there is none with this id. Any text may be looked up. */
   get(id: string, signal: AbortSignal): Promise<KeyRecord | undefined>;
-  /** Reads all keys of a user that are not revoked, the newest first. */
+  /** Reads a user's unrevoked keys, newest first. */
   ofUser(userId: string, signal: AbortSignal): Promise<readonly KeyRecord[]>;
-  /** Revokes a key for good. Resolves with its record, or with undefined if there was no such key, or it was revoked already. */
+  /** Revokes a key for good. Resolves with its record, or with undefined if there is no such key or it is already revoked. */
   revoke(id: string): Promise<KeyRecord | undefined>;
 }
 
 function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): KeyRecords {
-  /** Adds the id of a key to its user. Returns what leaves no room for it. */
+  /** Adds a key's id to its user. Returns the limit that it would exceed. */
   async function reserve({ id, userId, createdAtMs, expiresAtMs }: KeyRecord): Promise<string | undefined> {
     let mistake: string | undefined;
     await updateRecord(state, refs.userKeys(userId), (current = { userId, keys: [], revoked: [] }) => {
@@ -294,7 +294,7 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
     return mistake;
   }
 
-  /** Removes the ids that stand for nothing any more. */
+  /** Removes ids without a valid record. */
   async function tidy(userId: string): Promise<void> {
     const stored = await readRecord(state, refs.userKeys(userId));
     const old = (stored?.keys ?? []).filter(({ createdAtMs }) => clock.nowMs() - createdAtMs > CREATION_MAX_MS);
@@ -304,7 +304,7 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
     await updateRecord(state, refs.userKeys(userId), (current) => current && withoutKeys(current, gone));
   }
 
-  /** The key is revoked already. What fails here is only reported, because the id that stays stands for nothing. */
+  /** The key is already revoked. A failure here is only reported, because an id without a valid record does no harm. */
   async function forget({ id, userId }: KeyRecord): Promise<void> {
     try {
       let dropped: readonly string[] = [];
@@ -352,7 +352,7 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
   };
 }
 
-/** Calls `read` for each, a few at the same time. The results have the order of the items. */
+/** Calls `read` for each item, a few at a time. The results are in the items' order. */
 function readMany<Item, Result>(items: readonly Item[], read: (item: Item) => Promise<Result>): Promise<readonly Result[]> {
   return new PQueue({ concurrency: READS }).addAll(items.map((item) => () => read(item)));
 }

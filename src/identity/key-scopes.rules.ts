@@ -3,7 +3,7 @@ import { keyScopes, type KeyScope, type Role } from '../base/actor.ts';
 import type { UserRecord } from './user.rules.ts';
 
 const DAY_MS = 86_400_000;
-/** A role that comes from a claim is known as of the owner's last login only. After a week it is too old to connect or remove buckets with. */
+/** A role from a claim is only known as of the owner's last login. After a week, it is too old for connecting or removing buckets. */
 const CLAIMED_ROLE_MAX_MS = 7 * DAY_MS;
 
 /** The scopes that a role permits. */
@@ -16,17 +16,17 @@ export function scopesOfRole(role: Role): readonly KeyScope[] {
   }
 }
 
-/** The scopes of a key for which none were requested: what its owner may do, without `admin`. */
+/** The scopes of a key that requested none: what its owner may do, without `admin`. */
 export function scopesByDefault(role: Role): readonly KeyScope[] {
   return scopesOfRole(role).filter((scope) => scope !== 'admin');
 }
 
-/** The requested scopes in the form in which they are stored: each once, in a fixed order, with `read`. */
+/** The requested scopes as stored: each once, in a fixed order, with `read`. */
 export function scopesAsStored(requested: readonly KeyScope[]): readonly KeyScope[] {
   return keyScopes.filter((scope) => scope === 'read' || requested.includes(scope));
 }
 
-/** What a key may do now: what it was created with, as far as its owner may do it. */
+/** What a key may do now: its scopes at creation, as far as its owner may do it. */
 export function effectiveScopes(
   stored: readonly KeyScope[],
   { role, roleSource, rolesSeenAtMs }: Pick<UserRecord, 'role' | 'roleSource' | 'rolesSeenAtMs'>,

@@ -3,7 +3,7 @@ import type { Role } from '../base/actor.ts';
 import { claimHas, type Claims, type Identity } from './claims.rules.ts';
 import type { RoleSource, UserRecord } from './user.rules.ts';
 
-/** Issuers at which anyone can have an account, so that an account there says nothing about who may use this registry. */
+/** Issuers at which anyone can create an account, so that having one says nothing about who may use this registry. */
 
 const HOSTS: ReadonlySet<string> = new Set([
   'accounts.google.com',
@@ -22,17 +22,17 @@ const HOSTS: ReadonlySet<string> = new Set([
   'token.actions.githubusercontent.com',
 ]);
 
-/** Microsoft's addresses for accounts of all organisations, and the tenant of private accounts. */
+/** Microsoft's addresses for all organisations' accounts, and the tenant of private accounts. */
 const OF_MANY_TENANTS = /^\/(?:common|organizations|consumers|9188040d-6c67-4c5b-b112-36a304b66dad)(?:\/|$)/i;
 const MICROSOFT: ReadonlySet<string> = new Set(['login.microsoftonline.com', 'login.microsoft.com', 'sts.windows.net']);
 
-/** Whether two addresses are that of one issuer. They are compared as URLs, because `https://id.example.com` and the same with a slash are one. */
+/** Whether two addresses name the same issuer. They are compared as URLs, because a trailing slash makes no difference. */
 function isSameIssuer(one: string, other: string): boolean {
   const [a, b] = [one, other].map((text) => text.replace(/\/\.well-known\/openid-configuration$/, ''));
   return a === b || (URL.canParse(a ?? '') && URL.canParse(b ?? '') && new URL(a ?? '').href === new URL(b ?? '').href);
 }
 
-/** Whether an issuer is known to have accounts of many organisations or of anyone. */
+/** Whether an issuer is known to serve many organisations, or anyone. */
 export function isPublicIssuer(issuer: string): boolean {
   const { hostname, pathname } = new URL(issuer);
   return HOSTS.has(hostname) || (MICROSOFT.has(hostname) && OF_MANY_TENANTS.test(pathname));
@@ -41,21 +41,21 @@ export function isPublicIssuer(issuer: string): boolean {
 /** A claim at a path must have a value. */
 interface ClaimRule {
   readonly kind: 'claim';
-  /** As the settings write it. */
+  /** As written in the settings. */
   readonly text: string;
   readonly path: string;
   readonly value: string;
 }
 
-/** Who may log in. `domain`: whose verified e-mail address has this domain. */
+/** Who may log in. `domain`: people with a verified e-mail address of this domain. */
 type AllowedRule = { readonly kind: 'any' } | { readonly kind: 'domain'; readonly domain: string } | ClaimRule;
 
 export interface LoginRules {
   /** One of them must apply. */
   readonly allowed: readonly AllowedRule[];
-  /** The issuer at which people log in. Users of another one have no rights. Default: that of every user. */
+  /** The issuer at which people log in. Users of other issuers have no rights. Default: every user's issuer. */
   readonly issuer?: string | undefined;
-  /** Whether an address counts as verified of which the issuer says nothing. Default: false. */
+  /** Whether an address counts as verified if the issuer doesn't say. Default: false. */
   readonly trustsEmail?: boolean;
   /** Makes an administrator. */
   readonly adminClaim?: ClaimRule | undefined;
@@ -65,7 +65,7 @@ export interface LoginRules {
   readonly adminEmails: readonly string[];
 }
 
-/** What the rules are applied to after the login: the claims themselves are not stored. */
+/** What the rules apply to after the login: the claims themselves are not stored. */
 type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'matched'> & Pick<Identity, 'emailDenied'>;
 
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9-]+(\.[a-z0-9-]+)+$/;
@@ -88,20 +88,20 @@ export function claimRuleOf(text: string): ClaimRule | undefined {
   return path === undefined || value === undefined ? undefined : { kind: 'claim', text, path, value };
 }
 
-/** The rules on claims that these claims satisfy, as the settings write them. */
+/** The claim rules that these claims satisfy, as written in the settings. */
 export function matchedRules({ allowed, adminClaim }: LoginRules, claims: Claims): readonly string[] {
   const rules = [...allowed, ...(adminClaim === undefined ? [] : [adminClaim])];
   const matched = rules.flatMap((rule) => (rule.kind === 'claim' && claimHas(claims, rule.path, rule.value) ? [rule.text] : []));
   return [...new Set(matched)];
 }
 
-/** Why a user may not log in, and not keep a session; undefined: the user may. It does not show the rules, which are for administrators. */
+/** Why a user may not log in or keep a session; undefined: the user may. Does not reveal the rules, which are for administrators. */
 export function notAllowedReason({ allowed }: Pick<LoginRules, 'allowed'>, user: RuledUser): string | undefined {
   if (user.emailDenied === true) return 'the issuer says that this address is not verified';
   return allowed.some((rule) => applies(rule, user)) ? undefined : 'no rule of TALLY_OIDC_ALLOWED applies';
 }
 
-/** Whether a user is one of the issuer at which people log in. */
+/** Whether a user belongs to the issuer at which people log in. */
 export function isOfIssuer({ issuer }: Pick<LoginRules, 'issuer'>, user: Pick<UserRecord, 'issuer' | 'issuerSetting'>): boolean {
   return issuer === undefined || user.issuerSetting === issuer || isSameIssuer(issuer, user.issuer);
 }
@@ -117,7 +117,7 @@ function applies(rule: AllowedRule, user: RuledUser): boolean {
   }
 }
 
-/** The role of a user, and why. A role by appointment stays whatever the rules say. */
+/** A user's role, and why. A role by appointment stays whatever the rules say. */
 export function roleOf(
   { adminClaim, adminEmails }: Pick<LoginRules, 'adminClaim' | 'adminEmails'>,
   user: RuledUser,
@@ -131,17 +131,17 @@ export function roleOf(
 
 /** A user as the settings see it now. */
 export interface KnownUser extends UserRecord {
-  /** Whether the user is enabled and let in, so that sessions and API keys of the user are accepted. */
+  /** Whether the user is enabled and let in, so that the user's sessions and API keys are accepted. */
   readonly isAllowed: boolean;
 }
 
 /**
- * Applies the rules to a stored user and to what the claims of the last login satisfied. It is done for each request, so that
- * what the settings give and take away counts at once, for sessions and API keys alike.
+ * Applies the rules to a stored user and to what the last login's claims satisfied. It runs for each request, so that what the settings
+ * give and take away counts at once, for sessions and API keys alike.
  */
 export function knownUserOf(rules: LoginRules, stored: UserRecord): KnownUser {
   const isEnabled = stored.disabledAtMs === undefined;
-  // without the settings of identity no rule is known: such a process authenticates no one, and shows users as they are stored
+  // a process without identity settings knows no rules: it authenticates nobody, and shows users as stored
   if (rules.allowed.length === 0) return { ...stored, isAllowed: isEnabled };
   const isVerified = stored.emailVerified && (stored.emailTrusted !== true || rules.trustsEmail === true);
   const user = { ...stored, emailVerified: isVerified };
@@ -149,7 +149,7 @@ export function knownUserOf(rules: LoginRules, stored: UserRecord): KnownUser {
   return { ...user, ...roleOf(rules, user, user.roleSource === 'appointment'), isAllowed };
 }
 
-/** What a refused person sees. */
+/** What a person who is refused sees. */
 export function refusedText({ email, emailVerified }: Pick<Identity, 'email' | 'emailVerified'>, reason: string): string {
   return `${email}${emailVerified ? '' : ' (not verified)'} may not log in here: ${reason}. Ask an administrator of this registry`;
 }

@@ -15,9 +15,9 @@ import { hasSecret } from '../base/masked-secrets.ts';
 import { UNPRINTABLE } from '../base/printable.ts';
 import { challengeOf, derivedSecret, isSameText, NAME_DIGITS, recordNameOf, SECRET_DIGITS, tokenHashOf } from './tokens.rules.ts';
 
-/** People need some minutes for a second factor. */
+/** A second factor may take a person some minutes. */
 export const LOGIN_MS = 10 * 60_000;
-/** The client waits for the code already; a person who copies it needs some seconds. */
+/** A client is already waiting for the code, and a person needs some seconds to copy it. */
 const CODE_MS = 60_000;
 
 export const loginRecordSchema = z.object({
@@ -26,24 +26,24 @@ export const loginRecordSchema = z.object({
   flow: z.enum(['client', 'paste', 'browser']),
   stage: z.enum(['asking', 'allowed', 'redeemed']),
   createdAtMs: z.number(),
-  /** Of client and paste: the challenge of the verifier that the client keeps. */
+  /** For client and paste: the challenge of the verifier that the client keeps. */
   challenge: z.string().optional(),
   redirectUri: z.string().optional(),
-  /** What the client wants to have back with the code. */
+  /** What the client wants back with the code. */
   clientState: z.string().optional(),
   machine: z.string().optional(),
-  /** Of browser: where it goes afterwards. */
+  /** For browser: where it goes afterwards. */
   returnTo: z.string().optional(),
-  /** Who logged in; from `asking` on. */
+  /** Who logged in, from `asking` on. */
   userId: z.string().optional(),
   codeHash: z.string().optional(),
   codeAtMs: z.number().optional(),
-  /** Of `redeemed`. */
+  /** For `redeemed`. */
   sessionId: z.string().optional(),
 });
 export type LoginRecord = z.infer<typeof loginRecordSchema>;
 
-/** What a client asks for, or a page. */
+/** What a client or a page asks for. */
 export type LoginRequest =
   | {
       readonly flow: 'client';
@@ -55,10 +55,10 @@ export type LoginRequest =
   | { readonly flow: 'paste'; readonly challenge: string; readonly machine?: string }
   | { readonly flow: 'browser'; readonly returnTo: string };
 
-/** The key with which logins are signed, as stored: one for all processes. */
+/** The stored key that signs logins, shared by all processes. */
 export const loginKeySchema = z.object({ key: z.string() });
 
-/** A login that has begun: its secret name, and what the cookie says about it. */
+/** A begun login: its secret name, and what the cookie says about it. */
 export interface BegunLogin {
   readonly name: string;
   readonly begun: Omit<LoginRecord, 'stage'>;
@@ -74,7 +74,7 @@ const begunSchema = loginRecordSchema.pick({
   returnTo: true,
 });
 
-/** Browsers keep cookies of 4,096 characters with their name and attributes. */
+/** Browsers keep cookies of up to 4,096 characters, including name and attributes. */
 const COOKIE_LENGTH_MAX = 3_800;
 
 /**

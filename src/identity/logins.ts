@@ -46,13 +46,13 @@ export interface Origin {
   readonly requestId: string;
 }
 
-/** Where a login continues after the issuer answered. */
+/** Where a login continues after the issuer's answer. */
 export type Answered =
   /** The consent page is shown. */
   | { readonly kind: 'asking' }
   /** The browser is logged in. */
   | { readonly kind: 'browser'; readonly cookie: string; readonly returnTo: string }
-  /** The login ended. `redirect`: the client that waits for it is there. */
+  /** The login has ended. `redirect`: the address of the waiting client. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly redirect: string | undefined };
 
 /** What the consent page shows, and the token that it sends back. */
@@ -66,20 +66,20 @@ export interface Consent {
   readonly token: string;
 }
 
-/** Where the code goes: to the address of the client, or to the person. Neither, if the person refused and no client waits. */
+/** Where the code goes: to the client's address, or to the person. Neither, if the person refused and no client waits. */
 interface Decision {
   readonly redirect?: string;
   readonly code?: string;
 }
 
 export interface Logins {
-  /** Begins a login, and stores nothing. `cookie` and `location` are for the browser. Throws `request.invalid` and `issuer.unreachable`. */
+  /** Begins a login without storing anything. `cookie` and `location` are for the browser. Throws `request.invalid` and `issuer.unreachable`. */
   begin(request: LoginRequest, signal: AbortSignal): Promise<{ readonly cookie: string; readonly location: string }>;
-  /** Takes the browser's return from the issuer. Throws `login.expired` if this browser has not begun such a login. */
+  /** Handles the browser's return from the issuer. Throws `login.expired` if this browser has not begun such a login. */
   answered(cookie: string, query: string, origin: Origin, signal: AbortSignal): Promise<Answered>;
   /** What the consent page shows. Throws `login.expired`. */
   consent(cookie: string, signal: AbortSignal): Promise<Consent>;
-  /** Takes the person's decision. Throws `login.expired`. */
+  /** Handles the person's decision. Throws `login.expired`. */
   decide(cookie: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
   /** Resolves with the session for a code. Throws `login.invalid-grant`. */
   redeem(redemption: Redemption, origin: Origin): Promise<StartedSession>;
@@ -92,13 +92,13 @@ export interface Logins {
 interface LoginDependencies extends SignInParts, WithPorts<'audit' | 'telemetry'> {
   readonly issuer: Issuer;
   readonly sessions: Pick<Sessions, 'start' | 'end'>;
-  /** Where failures are counted: anyone can make them. */
+  /** Counts failures, which anyone can cause. */
   readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
-  /** The address of the registry, as browsers reach it. */
+  /** The registry's address for browsers. */
   readonly publicUrl: () => string;
 }
 
-/** The path to which the issuer sends the browser back. */
+/** The path to which the issuer returns the browser. */
 const CALLBACK_PATH = '/login/callback';
 
 const expired = (): RequestError =>
@@ -118,20 +118,20 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     return key;
   }
 
-  /** The login of the cookie, if the issuer has not answered it yet. */
+  /** The cookie's login, if the issuer has not answered it yet. */
   async function findBegun(cookie: string, key: string, signal: AbortSignal): Promise<BegunLogin> {
     const login = begunLoginOf(cookie, key, clock.nowMs());
     if (login === undefined || (await readRecord(state, refs.login(login.begun.id), signal)) !== undefined) throw expired();
     return login;
   }
 
-  /** Stores what the issuer's answer made of a login. Throws `login.expired` if another request was faster. */
+  /** Stores a login after the issuer's answer. Throws `login.expired` if another request was faster. */
   async function storeAnswered(record: LoginRecord): Promise<void> {
     const stored = await updateRecord(state, refs.login(record.id), (current) => (current === undefined ? record : undefined), 'soon');
     if (stored === undefined) throw expired();
   }
 
-  /** The stored login of the cookie, if it is at this stage. */
+  /** The cookie's stored login, if it is at this stage. */
   async function find(cookie: string, stage: LoginRecord['stage'], signal?: AbortSignal): Promise<LoginRecord> {
     const id = loginIdOf(loginNameIn(cookie));
     const record = id === undefined ? undefined : await readRecord(state, refs.login(id), signal);
@@ -150,7 +150,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     if (moved === undefined) throw expired();
   }
 
-  /** The answer to the client that began the login, with the address of this registry, so that clients of several never mix them up (RFC 9207). */
+  /** The answer to the client that began the login, with this registry's address, so that a client of several never mixes them up (RFC 9207). */
   function redirectOf({ redirectUri, clientState }: BegunLogin['begun'], answer: Readonly<Record<string, string>>): string | undefined {
     if (redirectUri === undefined) return undefined;
     const url = new URL(redirectUri);
@@ -159,7 +159,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     return url.href;
   }
 
-  /** The user whom the issuer states. Throws `login.refused` for a person who may not log in. */
+  /** The user according to the issuer. Throws `login.refused` for a person who may not log in. */
   async function signedIn({ issuer: tokenIssuer, claims }: Statement, seen: (identity: Identity) => void): Promise<UserRecord> {
     const identity = identityOf(claims, { issuer: tokenIssuer, trustEmail: rules.trustsEmail === true });
     seen(identity);
@@ -170,7 +170,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     throw new RequestError('login.refused', `${user.email} is disabled. Ask an administrator of this registry`);
   }
 
-  /** A login that failed leaves nothing: the issuer's code was used, and the browser forgets its cookie. */
+  /** A failed login leaves nothing: the issuer's code is used up, and the browser drops its cookie. */
   function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Answered {
     const reason = reasonOf(error);
     attempts.loginFailed({
@@ -201,7 +201,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       try {
         const statement = await issuer.redeem(request, callback, signal);
         const user = await signedIn(statement, (seen) => (identity = seen));
-        // its record stays until the login is over, so that no answer counts twice
+        // the record stays until the login is over, so that no answer counts twice
         await storeAnswered({ ...begun, stage: begun.flow === 'browser' ? 'redeemed' : 'asking', userId: user.userId });
         if (begun.flow !== 'browser') return { kind: 'asking' };
         const { token } = await sessions.start('browser', user);
@@ -241,7 +241,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   };
 }
 
-/** Whether the login itself failed. Faults of Tally's own store are answered as for every request, and the browser may try again. */
+/** Whether the login itself failed. Faults of Tally's store are answered as usual, and the browser may try again. */
 function isFinal(error: unknown): boolean {
   if (error instanceof RequestError) return error.code === 'login.refused';
   return error instanceof FaultError && (error.code === 'issuer.unreachable' || error.code === 'issuer.refused');
@@ -260,7 +260,7 @@ const codeReasons: Readonly<Record<Verdict, string>> = {
   replayed: 'the code was redeemed a second time, so the session of the first time was ended',
 };
 
-/** The one answer to every code that is not valid, so that it shows nothing about why. */
+/** The same answer to every invalid code, so that it reveals nothing about why. */
 function invalidGrant(): RequestError {
   return new RequestError('login.invalid-grant', 'the code is not valid (any more): log in again', { error: 'invalid_grant' });
 }
@@ -280,7 +280,7 @@ async function redeemCode(parts: LoginDependencies, redemption: Redemption, orig
   return session;
 }
 
-/** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
+/** Redeems a code. The session is stored first, so that a second redemption finds the session that it must end. */
 async function sessionOf(
   parts: LoginDependencies,
   record: LoginRecord,
@@ -298,7 +298,7 @@ async function sessionOf(
   return { session: undefined, verdict };
 }
 
-/** Uses a code up, whether or not it came with the right verifier. `former`: the session that it was redeemed for before. */
+/** Uses up a code, whether or not it came with the right verifier. `former`: the session for which it was redeemed before. */
 async function useUp(
   { state, clock }: LoginDependencies,
   loginId: string,
@@ -320,15 +320,15 @@ async function useUp(
   return judged;
 }
 
-/** What the audit record of a login names. */
+/** What a login's audit record names. */
 function loginFacts({ role, groupsLeftOut }: Pick<KnownUser, 'role' | 'groupsLeftOut'>): AuditParameters {
   return { role, ...(groupsLeftOut === true && { groups_left_out: true }) };
 }
 
-/** A user as stored, or as the actor of a session. */
+/** A user as stored, or as a session's actor. */
 type AuditedUser = Pick<SessionActor, 'userId' | 'email' | 'role' | 'isUnverified'> & Partial<Pick<UserRecord, 'emailVerified'>>;
 
-/** Records in the audit what a user has done. Never rejects. */
+/** Records a user's action in the audit. Never rejects. */
 async function auditUser(
   parts: LoginDependencies,
   event: 'Login' | 'Logout',

@@ -1,4 +1,4 @@
-/** What administrators do about users: list, disable, enable, and appoint and dismiss other administrators. */
+/** Administrators' operations on users: list, disable, enable, and appoint and dismiss other administrators. */
 import { userView, type Person, type User, type UserChange, type UsersAnswer, type UsersRequest } from '../registry/contract/users.ts';
 import { isOfIssuer, knownUserOf, roleOf, type KnownUser } from './login-rules.rules.ts';
 import {
@@ -18,7 +18,7 @@ import { omit } from '../base/defined.ts';
 import { refs } from './refs.ts';
 
 export interface People {
-  /** Lists the users, with the appointments that wait on the first page. */
+  /** Lists the users, with waiting appointments on the first page. */
   list(request: UsersRequest, signal: AbortSignal): Promise<UsersAnswer>;
   /**
    * Disables or enables a user, or gives a person a role: an appointment counts at once if the person is known to the issuer's
@@ -39,20 +39,20 @@ export function createPeople(parts: SignInParts): People {
 
   const shown = (user: UserRecord): User => userView(knownUserOf(rules, user));
 
-  /** The users of the issuer whose sessions and keys are accepted. */
+  /** The issuer's users whose sessions and keys are accepted. */
   async function allowedUsers(): Promise<readonly KnownUser[]> {
     const users = (await listAllRecords(state, 'user', userRecordSchema)).filter((user) => isOfIssuer(rules, user));
     return users.map((user) => knownUserOf(rules, user)).filter(({ isAllowed }) => isAllowed);
   }
 
-  /** Of people who have logged in: those whom a setting names and who have not cannot enable anyone yet. */
+  /** Only people who have logged in: someone whom a setting names but who never logged in cannot enable anyone yet. */
   async function enabledAdmins(): Promise<readonly UserRecord[]> {
     return (await allowedUsers()).filter(({ role }) => role === 'admin');
   }
 
-  /** The user whom an appointment means; of several with one verified address the one who logged in last, because the others may have had it before. */
+  /** The user whom an appointment means. If several have the verified address, the latest to log in, because the others may have lost it. */
   async function userOf(appointee: Appointee): Promise<UserRecord | undefined> {
-    // the users of a former issuer are not meant, and only the settings tell them apart
+    // a former issuer's users are not meant, and only the settings tell them apart
     if (rules.issuer === undefined) return undefined;
     const name = appointmentNameOf(appointee);
     const meant = (await allowedUsers()).filter((user) => appointeesOf(user).some((each) => appointmentNameOf(each) === name));
@@ -70,7 +70,7 @@ export function createPeople(parts: SignInParts): People {
   const disabled = (user: UserRecord): UserRecord =>
     user.disabledAtMs === undefined ? { ...user, disabledAtMs: clock.nowMs(), disabledCount: (user.disabledCount ?? 0) + 1 } : user;
 
-  /** Without an appointment. Throws `user.role-by-rule` for an administrator whom the settings name as well. */
+  /** The user without an appointment. Throws `user.role-by-rule` if the settings make the user an administrator too. */
   function dismissed(user: UserRecord): UserRecord {
     const byRules = roleOf(rules, knownUserOf(rules, user), false);
     if (byRules.role === 'admin') {
@@ -84,14 +84,14 @@ export function createPeople(parts: SignInParts): People {
 
   async function appoint(appointee: Appointee, by: string): Promise<Person> {
     const record = newAppointment(appointee, by, clock.nowMs());
-    // it waits before the users are read, so that a person who logs in at this moment receives it too
+    // stored before the users are read, so that a person who logs in at this moment receives it too
     await updateRecord(state, refs.appointment(appointmentNameOf(appointee)), () => record);
     const user = await userOf(appointee);
     const appointed = user && (await takeAppointments(parts, user.userId));
     return appointed?.roleSource === 'appointment' ? { user: shown(appointed) } : { waiting: record };
   }
 
-  /** Removes the appointments that wait for the person; false if there is none. */
+  /** Removes the person's waiting appointments; false if there are none. */
   async function withdraw(appointees: readonly Appointee[]): Promise<boolean> {
     const waiting = await Promise.all(
       appointees.map(async (appointee) => {
@@ -137,7 +137,7 @@ export function createPeople(parts: SignInParts): People {
   };
 }
 
-/** Whom an address or `sub:` and a subject mean; undefined for the id of a user. */
+/** The person whom an address or `sub:SUBJECT` means; undefined for a user's id. */
 function appointeeOf(person: string): Appointee | undefined {
   if (person.startsWith('sub:')) return { sub: person.slice('sub:'.length) };
   return person.includes('@') ? { email: person } : undefined;

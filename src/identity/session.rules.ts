@@ -10,22 +10,22 @@ import type { UserRecord } from './user.rules.ts';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A browser's session ends after this time: about a working day. */
+/** How long a browser's session lasts: about a working day. */
 export const BROWSER_MS = 12 * HOUR_MS;
-/** How long a login proves the role that the issuer's claims gave: as long as in a browser. */
+/** How long a login proves a role from the issuer's claims: as long as in a browser. */
 const CLAIMED_ROLE_MS = BROWSER_MS;
 
 export const sessionRecordSchema = z.object({
-  /** It follows from the token. */
+  /** Derived from the token. */
   id: z.string(),
   userId: z.string(),
   /** `client`: a program sends the token. `browser`: it is a cookie. */
   kind: z.enum(['client', 'browser']),
   /** The name of the machine, as the client sent it. */
   machine: z.string().optional(),
-  /** The role at the login. A browser whose user has another role by now must log in again. */
+  /** The role at the login. If the user's role has changed since, a browser must log in again. */
   role: z.enum(roles),
-  /** How often the user had been disabled at the login. */
+  /** How often the user had been disabled before the login. */
   disabledCount: z.number().optional(),
   createdAtMs: z.number(),
   endsAtMs: z.number(),
@@ -40,11 +40,11 @@ interface NewSession {
   readonly user: Pick<UserRecord, 'userId' | 'role' | 'disabledCount'>;
   readonly machine?: string | undefined;
   readonly nowMs: number;
-  /** How long sessions last at most, in days. */
+  /** The longest life of a session, in days. */
   readonly days: number;
 }
 
-/** A session from now on, and its token. */
+/** A new session, and its token. */
 export function newSession({ kind, secret, user: { userId, role, disabledCount }, machine, nowMs, days }: NewSession): {
   readonly record: SessionRecord;
   readonly token: string;
@@ -64,12 +64,12 @@ export function newSession({ kind, secret, user: { userId, role, disabledCount }
   return { record, token };
 }
 
-/** Whether the token is that of the session. It takes the same time however much of the two is equal. */
+/** Whether the token is the session's, in a time that doesn't depend on how much of it matches. */
 export function isTokenOf({ tokenHash }: Pick<SessionRecord, 'tokenHash'>, token: string): boolean {
   return isSameText(tokenHash, tokenHashOf(token));
 }
 
-/** Whether the session has ended by its age: at the end that was fixed at the login, or earlier if sessions last fewer days by now. */
+/** Whether the session is too old: past the end fixed at its login, or earlier if sessions last fewer days by now. */
 export function isSessionOver(
   { createdAtMs, endsAtMs }: Pick<SessionRecord, 'createdAtMs' | 'endsAtMs'>,
   days: number,
@@ -78,7 +78,7 @@ export function isSessionOver(
   return nowMs >= Math.min(endsAtMs, createdAtMs + days * DAY_MS);
 }
 
-/** Whether the user was not disabled since the login: a thief who had the session then does not get it back. */
+/** Whether the user was not disabled since the login, so that a thief who had the session then does not get it back. */
 export function isOfSameTime(session: Pick<SessionRecord, 'disabledCount'>, user: Pick<UserRecord, 'disabledCount'>): boolean {
   return (session.disabledCount ?? 0) === (user.disabledCount ?? 0);
 }

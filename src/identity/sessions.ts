@@ -1,4 +1,4 @@
-/** Sessions: started by logins, and checked together with their users at each request. */
+/** Sessions, which logins start, and which each request checks together with their users. */
 import type { SessionActor } from '../base/actor.ts';
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
 import { isOfSameTime, isSessionOver, isTokenOf, newSession, roleOfSession, type SessionRecord } from './session.rules.ts';
@@ -21,19 +21,19 @@ export interface StartedSession {
 type SessionRefusal = 'not valid' | 'ended' | 'of a user who may not log in' | 'of a user with another role';
 
 export interface Sessions {
-  /** Stores a new session. `machine`: its name, as the client sent it. */
+  /** Stores a new session. `machine`: the machine's name, as the client sent it. */
   start(kind: TokenKind, user: UserRecord, machine?: string): Promise<StartedSession>;
-  /** Who sends the token of a session of this kind, or why it is refused. Session and user are read in realtime. */
+  /** Who sends the token, which must be of this kind of session, or why it is refused. Session and user are read in realtime. */
   check(kind: TokenKind, token: string, signal: AbortSignal): Promise<SessionActor | SessionRefusal>;
   /** Ends a session, whether or not it exists. */
   end(sessionId: string): Promise<void>;
-  /** Ends the session of a cookie. Any other text ends nothing. */
+  /** Ends a cookie's session. Any other text ends nothing. */
   endByCookie(cookie: string): Promise<void>;
 }
 
 interface SessionDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
-  /** How long sessions of programs last. */
+  /** How long programs' sessions last. */
   readonly days: number;
 }
 
@@ -50,7 +50,7 @@ export function createSessions({ state, clock, rules, days }: SessionDependencie
   function actorOf(record: SessionRecord, user: KnownUser | undefined): SessionActor | SessionRefusal {
     if (user?.isAllowed !== true || !isOfSameTime(record, user)) return 'of a user who may not log in';
     const role = roleOfSession(record, user, clock.nowMs());
-    // a cookie that was seen by others before does not gain the rights that its user receives now
+    // a cookie that others may have seen must not gain the rights that its user receives now
     if (record.kind === 'browser' && role !== record.role) return 'of a user with another role';
     const { userId, email, emailVerified, groups } = user;
     const marks = !emailVerified && { isUnverified: true as const };
@@ -65,7 +65,7 @@ export function createSessions({ state, clock, rules, days }: SessionDependencie
     },
     async start(kind, user, machine) {
       const { record, token } = newSession({ kind, secret: randomSecret(), user, machine, nowMs: clock.nowMs(), days });
-      // no list decides anything about sessions, so none has to show it at once
+      // nothing is decided by lists of sessions, so it needn't be in one at once
       await updateRecord(state, refs.session(record.id), () => record, 'soon');
       return { id: record.id, token, lifeMs: record.endsAtMs - record.createdAtMs };
     },

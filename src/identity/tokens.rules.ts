@@ -17,38 +17,38 @@ export const NAME_BYTES = 16;
 
 const TOKEN = /^(q[sb]_)[0-9A-Za-z]{43}$/;
 
-/** How the token of each kind of session begins. */
+/** How each kind of session's token begins. */
 export const tokenPrefixes = { client: 'qs_', browser: 'qb_' } as const;
 export type TokenKind = keyof typeof tokenPrefixes;
 
-/** Whether a text can be a token of this kind. Only such texts are looked up. */
+/** Whether a text may be a token of this kind. Only such texts are looked up. */
 export function isToken(kind: TokenKind, text: string): boolean {
   return TOKEN.exec(text)?.[1] === tokenPrefixes[kind];
 }
 
-/** What is stored of a token. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
+/** The stored hash of a token. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
 export function tokenHashOf(token: string): string {
   return createHash('sha256').update('tally-token').update(token).digest('hex');
 }
 
-/** The name under which the record of a secret is stored: 22 digits. `purpose` keeps records of different kinds apart. */
+/** The name of a secret's stored record: 22 digits. `purpose` keeps different kinds of records apart. */
 export function recordNameOf(purpose: 'session' | 'login', secret: string): string {
   const hash = createHash('sha256').update(`tally-${purpose}-id`).update(secret).digest();
   return base62Of(hash.subarray(0, NAME_BYTES), NAME_DIGITS);
 }
 
-/** A further secret that follows from one: 43 digits. Without the first it cannot be computed. */
+/** A secret derived from another: 43 digits, which nobody can compute without that one. */
 export function derivedSecret(secret: string, purpose: string): string {
   return base62Of(createHmac('sha256', secret).update(purpose).digest(), SECRET_DIGITS);
 }
 
-/** Whether two texts are equal. It takes the same time however much of them is equal. */
+/** Whether two texts are equal, in a time that doesn't depend on how much of them is. */
 export function isSameText(a: string, b: string): boolean {
   const [left, right] = [a, b].map((text) => createHash('sha256').update(text).digest());
   return left !== undefined && right !== undefined && timingSafeEqual(left, right);
 }
 
-/** The challenge of a verifier by the method S256 (RFC 7636). */
+/** A verifier's challenge by the method S256 (RFC 7636). */
 export function challengeOf(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }
@@ -56,7 +56,7 @@ export function challengeOf(verifier: string): string {
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const BASE = 62n;
 
-/** The number that the bytes are (big-endian) as exactly `length` digits. Digits that do not fit are left out at the front. */
+/** The bytes as a big-endian number of exactly `length` digits, without leading digits that don't fit. */
 export function base62Of(bytes: Uint8Array, length: number): string {
   let rest = BigInt(`0x${Buffer.from(bytes).toString('hex') || '0'}`);
   let text = '';

@@ -8,7 +8,7 @@ import { base62Of } from './tokens.rules.ts';
 const ID_BYTES = 16;
 const ID_DIGITS = 22;
 
-/** Where the role of a user comes from. */
+/** Where a user's role comes from. */
 export const roleSources = ['appointment', 'rule', 'none'] as const;
 export type RoleSource = (typeof roleSources)[number];
 
@@ -20,20 +20,20 @@ export const userRecordSchema = z.object({
   issuerSetting: z.string().optional(),
   /** The claim `sub`. */
   subject: z.string(),
-  /** The e-mail address, or `sub@issuer-host` where the issuer names none. */
+  /** The e-mail address, or `sub@issuer-host` if the issuer names none. */
   email: z.string(),
   emailVerified: z.boolean(),
-  /** Set if the issuer said nothing about it at the last login, so that it counts as verified only while TALLY_OIDC_TRUST_EMAIL is set. */
+  /** Set if the issuer didn't say at the last login, so that the address counts as verified only while TALLY_OIDC_TRUST_EMAIL is set. */
   emailTrusted: z.literal(true).optional(),
   role: z.enum(roles),
   roleSource: z.enum(roleSources),
   /** Who appointed the user. */
   appointedBy: z.string().optional(),
-  /** The rules on claims, as the settings write them, that the claims of the last login satisfied. */
+  /** The claim rules, as written in the settings, that the last login's claims satisfied. */
   matched: z.array(z.string()).readonly(),
-  /** The groups that the claims of the last login stated. */
+  /** The groups in the last login's claims. */
   groups: z.array(z.string()).readonly().optional(),
-  /** Set if the issuer sent a link in place of the groups, or more than are stored. */
+  /** Set if the issuer sent a link instead of the groups, or more groups than are stored. */
   groupsLeftOut: z.literal(true).optional(),
   createdAtMs: z.number(),
   /** When the claims were last read from the issuer. */
@@ -41,57 +41,57 @@ export const userRecordSchema = z.object({
   lastLoginAtMs: z.number(),
   /** Set while the user is disabled. */
   disabledAtMs: z.number().optional(),
-  /** How often the user was disabled; absent: never. A session counts only while it is as it was at the login. */
+  /** How often the user was disabled; absent: never. A session counts only while this is the same as at its login. */
   disabledCount: z.number().optional(),
 });
 export type UserRecord = z.infer<typeof userRecordSchema>;
 
-/** The id of a user. The same subject of another issuer is another user. */
+/** A user's id. The same subject at another issuer is another user. */
 export function userIdOf(issuer: string, subject: string): string {
   const hash = createHash('sha256').update('tally-user').update(issuer).update('\0').update(subject).digest();
   return base62Of(hash.subarray(0, ID_BYTES), ID_DIGITS);
 }
 
 const DAY_MS = 86_400_000;
-/** Long enough for a colleague who is away until Monday; a forgotten appointment does not wait for the next owner of an address. */
+/** Long enough for a colleague who is away until Monday, and short enough that a forgotten appointment doesn't wait for an address's next owner. */
 const WAITS_MS = 7 * DAY_MS;
 const NAME_BYTES = 16;
 const NAME_DIGITS = 22;
 
-/** An appointment as it is stored, and shown but for whom it is bound to. It has an address or a subject. */
+/** An appointment as stored, and as shown except for whom it is bound to. It has an address or a subject. */
 export const appointmentSchema = z.object({
   email: z.string().optional().describe('The verified address in lower case.'),
   sub: z.string().optional().describe('The subject.'),
   appointed_by: z.string().describe('Who made it.'),
   created_at: z.string(),
   expires_at: z.string().describe('It ends then.'),
-  /** The first user whom it meant. It counts for no other one from then on. */
+  /** The first user whom it meant. From then on, it counts for nobody else. */
   bound_to: z.string().optional(),
 });
 export type Appointment = z.infer<typeof appointmentSchema>;
 
-/** Who is meant: an e-mail address that the issuer verified, or the subject that it names. */
+/** The person: an e-mail address that the issuer verified, or the issuer's subject. */
 export type Appointee = { readonly email: string } | { readonly sub: string };
 
-/** The name under which the appointment is stored. A hash, because a subject may be longer than an id. */
+/** The appointment's stored name: a hash, because a subject may be longer than an id. */
 export function appointmentNameOf(appointee: Appointee): string {
   const text = 'email' in appointee ? `email:${appointee.email.toLowerCase()}` : `sub:${appointee.sub}`;
   return base62Of(createHash('sha256').update('tally-appointment').update(text).digest().subarray(0, NAME_BYTES), NAME_DIGITS);
 }
 
-/** An appointment from now on. */
+/** A new appointment. */
 export function newAppointment(appointee: Appointee, appointedBy: string, nowMs: number): Appointment {
   const who = 'email' in appointee ? { email: appointee.email.toLowerCase() } : appointee;
   const textOf = (ms: number): string => new Date(ms).toISOString();
   return { ...who, appointed_by: appointedBy, created_at: textOf(nowMs), expires_at: textOf(nowMs + WAITS_MS) };
 }
 
-/** Whether the appointment counts no longer. */
+/** Whether the appointment has lapsed. */
 export function isAppointmentOver({ expires_at: expiresAt }: Pick<Appointment, 'expires_at'>, nowMs: number): boolean {
   return nowMs >= Date.parse(expiresAt);
 }
 
-/** The appointments that may be meant for a user. An address counts only if the issuer verified it. */
+/** The appointments that may mean a user. An address counts only if the issuer verified it. */
 export function appointeesOf({
   email,
   emailVerified,

@@ -7,7 +7,7 @@ import { readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import type { LiveKeys } from './authenticate-key.ts';
 import { refs } from './refs.ts';
 
-/** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in, or at another issuer only. */
+/** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in at this issuer. */
 export async function readUser(
   { state, rules }: { readonly state: StateStore; readonly rules: LoginRules },
   userId: string,
@@ -19,11 +19,11 @@ export async function readUser(
 
 export interface SignInParts extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
-  /** What this process knows of keys in use: a login changes what those of the person may do. */
+  /** This process's cache of keys in use: a login changes what the person's keys may do. */
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'> | undefined;
 }
 
-/** Stores that a person has logged in, with the role that follows from the claims or from an appointment. The user may be disabled. */
+/** Stores a person's login, with the role that follows from the claims or from an appointment. The user may be disabled. */
 export function signIn(parts: SignInParts, identity: Identity, claims: Claims): Promise<UserRecord> {
   const { clock, rules } = parts;
   return store(parts, identity, (current) => {
@@ -43,14 +43,14 @@ export function signIn(parts: SignInParts, identity: Identity, claims: Claims): 
   });
 }
 
-/** Gives a user the appointments that wait for it, as a login does; undefined for one who is not let in now. */
+/** Gives a user the waiting appointments, as a login does; undefined if the user is not let in now. */
 export async function takeAppointments(parts: SignInParts, userId: string): Promise<UserRecord | undefined> {
-  // as it is now: a login may just have shown that the address is that of someone else
+  // read again: a login may just have shown that the address is someone else's
   const user = await readUser(parts, userId);
   return user?.isAllowed === true ? store(parts, user, (current) => current ?? user) : undefined;
 }
 
-/** Stores what `change` makes of the user, with the role that follows, and uses up the appointments. */
+/** Stores what `change` makes of the user, with the resulting role, and uses up the appointments. */
 async function store(
   parts: SignInParts,
   identity: Identity,
@@ -65,19 +65,19 @@ async function store(
     appointments.push(name);
     appointedBy = bound.appointed_by;
   }
-  // it waits until lists show it: who is the last administrator, and whom an appointment means, is decided by a list
+  // waits until lists show it, because lists decide who is the last administrator and whom an appointment means
   const stored = await updateRecord(state, refs.user(userIdOf(identity.issuer, identity.subject)), (current) => {
     const next = change(current);
     const isAppointed = appointments.length > 0 || current?.roleSource === 'appointment';
     return { ...next, ...(appointedBy !== undefined && { appointedBy }), ...roleOf(rules, next, isAppointed) };
   });
   liveKeys?.forgetAll();
-  // after the role was stored, so that no appointment is lost with a process that ends in between
+  // after the role is stored, so that no appointment is lost if the process ends in between
   await Promise.all(appointments.map((name) => removeRecord(state, refs.appointment(name).id)));
   return stored;
 }
 
-/** The stored names of the appointments that are meant for the user, and for no one who was there before. They wait while the user is disabled. */
+/** The stored names of appointments meant for the user and not already taken by someone else. They wait while the user is disabled. */
 async function appointmentsFor({ state, clock }: SignInParts, user: Identity): Promise<readonly string[]> {
   const known = await readRecord(state, refs.user(userIdOf(user.issuer, user.subject)));
   if (known?.disabledAtMs !== undefined) return [];
@@ -86,7 +86,7 @@ async function appointmentsFor({ state, clock }: SignInParts, user: Identity): P
   return names.filter((_, index) => isFor(user, found[index], clock.nowMs()));
 }
 
-/** Makes an appointment that of this user; undefined if another user of the same address was faster. */
+/** Takes an appointment for this user; undefined if another user with the same address was faster. */
 async function bind({ state, clock }: SignInParts, user: Identity, name: string): Promise<Appointment | undefined> {
   const boundTo = userIdOf(user.issuer, user.subject);
   return updateRecord(

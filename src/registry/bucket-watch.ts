@@ -1,4 +1,4 @@
-/** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
+/** Reports open gaps, jobs, connections' states and each bucket's status for the metrics, and rereads each bucket's region and versioning once a day. */
 import PQueue from 'p-queue';
 import { jobSchema } from '../records/job.ts';
 import type { ConnectBucket } from '../connect/connect.ts';
@@ -10,15 +10,15 @@ import { statusesOf } from '../observing/bucket-statuses.ts';
 import type { WithPorts } from '../store/store.ts';
 import { listBuckets } from '../observing/known-buckets.ts';
 
-/** As often as the queues are read. */
+/** As often as the queues. */
 const METRICS_INTERVAL_MS = 15_000;
 const BUCKETS_INTERVAL_MS = 600_000;
 const BUCKET_CHECK_AGE_MS = 86_400_000;
-/** Each check is two requests, and one that hangs takes 40 s: 300 buckets that hang are tried within a quarter of an hour. */
+/** Each check is two requests, which take 40 s if they hang: 300 hanging buckets are tried within a quarter of an hour. */
 const CHECKS_AT_ONCE = 16;
 
 interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  /** Reads region and versioning of a bucket again. */
+  /** Rereads a bucket's region and versioning. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
   readonly processes: Pick<Processes, 'troubles'>;
   readonly compareIntervalMs: number;
@@ -55,7 +55,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
   async function checkBuckets(): Promise<void> {
     const buckets = await listBuckets(state);
     const due = buckets.filter(({ checkedAtMs }) => clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS);
-    // those that hang must not delay the others
+    // hanging checks must not delay the others
     const turns = new PQueue({ concurrency: CHECKS_AT_ONCE });
     await turns.addAll(
       due.map(
@@ -66,7 +66,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     );
   }
 
-  /** Reads one bucket. A bucket that is missing or denied must not prevent the reads of the others. */
+  /** Reads one bucket. A missing or denied bucket must not prevent the others' reads. */
   async function checkBucket(bucket: string): Promise<void> {
     try {
       await connect.refresh(bucket, signal);

@@ -1,4 +1,4 @@
-/** Callers: who sends a request, and whether the operation is permitted to them. */
+/** Callers: who sends a request, and whether they may call the operation. */
 import { hostname } from 'node:os';
 import type { FastifyRequest } from 'fastify';
 import type { PlacedRow } from './contract/contract.ts';
@@ -12,18 +12,18 @@ import type { Sessions } from '../identity/sessions.ts';
 import { requireOwnPage } from './guard.ts';
 import { isIP, type Socket } from 'node:net';
 
-/** What callers are known by. */
+/** How callers are identified. */
 export interface CallerParts {
   readonly sessions: Pick<Sessions, 'check'>;
   /** Default: no key is valid. */
   readonly authenticateKey?: AuthenticateKey | undefined;
-  /** Where tokens that are refused are counted; keys count themselves. */
+  /** Counts refused tokens; keys count themselves. */
   readonly attempts?: Pick<FailedAttempts, 'failed'> | undefined;
-  /** Where uses of API keys are counted. */
+  /** Counts uses of API keys. */
   readonly keyUses?: Pick<KeyUses, 'used'> | undefined;
   /** The reverse proxies, as CIDRs. */
   readonly trustedProxies: readonly string[];
-  /** The address of the registry, as browsers reach it. */
+  /** The registry's address for browsers. */
   readonly publicUrl: () => string;
 }
 
@@ -34,11 +34,11 @@ export interface Callers {
    * it must not be. The use of an API key is counted.
    */
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'bearerOnly' | 'operation'>): Promise<void>;
-  /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
+  /** Who sent a request, even a refused one. Without authentication, it is a program on this machine, whose user is unknown. */
   actorOf(request: FastifyRequest): Actor;
 }
 
-/** Reading a session and its user takes milliseconds; a store that hangs must not hold the request for longer than an operation. */
+/** Reading a session and its user takes milliseconds. A hanging store must not hold the request for longer than an operation. */
 const READ_MAX_MS = 30_000;
 
 /** Creates the callers. Without `parts` callers are not authenticated. `isOperators`: whether a connection came through the Unix socket. */
@@ -58,7 +58,7 @@ export function createCallers(parts: CallerParts | undefined, isOperators: (sock
 
   return {
     async admit(request, { scope, bearerOnly, operation }) {
-      // any caller may call it, so a credential that has ended does not matter
+      // anyone may call it, so an ended credential doesn't matter
       if (scope === 'none') return;
       const found = await actorBehind(request, bearerOnly === true);
       const actor = found && located(found, request);
@@ -84,7 +84,7 @@ function errorOf({ code, detail }: Refusal): RequestError {
   return new RequestError(code, detail);
 }
 
-/** Finds who sends a request; undefined: the request has no credential. Throws for one that is not valid. */
+/** Finds out who sends a request; undefined: it has no credential. Throws if the credential is invalid. */
 function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl }: CallerParts) {
   async function byBearer(request: FastifyRequest, header: string, signal: AbortSignal): Promise<Actor | undefined> {
     const token = /^Bearer\s+(\S+)\s*$/i.exec(header)?.[1] ?? '';
@@ -109,13 +109,13 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl }: 
     }
     if (cookie === undefined || bearerOnly) return undefined;
     requireOwnPage(request, publicUrl());
-    // a cookie that has ended is no attempt: browsers keep sending it until the next login
+    // an ended cookie is no attempt to get in: browsers keep sending it until the next login
     const checked = await sessions.check('browser', cookie, signal);
     return typeof checked === 'string' ? undefined : checked;
   };
 }
 
-/** Where a request came from: the address that Fastify finds behind the trusted proxies; undefined if the connection has ended. */
+/** Where a request came from: the address that Fastify finds behind the trusted proxies; undefined if the connection is closed. */
 export function addressOf({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string | undefined {
   // some proxies add the port: 192.0.2.1:4711, [2001:db8::1]:4711
   const found = /^\[([^\]]*)\](?::\d+)?$/.exec(ip)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(ip)?.[1] ?? ip;
@@ -137,7 +137,7 @@ export function cookieOf(publicUrl: string, name: string, value: string, maxAgeM
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1_000)}${secure}`;
 }
 
-/** The value of a cookie; undefined if the request has none, or several of that name, of which another site set one. */
+/** A cookie's value; undefined if the request has none, or several of that name, because another site may have set one. */
 export function cookieIn(header: string | undefined, name: string): string | undefined {
   const values = (header ?? '')
     .split(';')

@@ -41,31 +41,31 @@ interface ControlPlaneParts extends HealthParts {
   readonly ownAccess: ReadOwnAccess;
   readonly telemetry: Telemetry;
   readonly version: string;
-  /** How callers are known. Absent: they are not authenticated, and only this machine is served. */
+  /** How callers are identified. Absent: they are not authenticated, and only this machine is served. */
   readonly identity?: LoginParts | undefined;
-  /** The address of the registry, as browsers reach it. Default: the address at which the caller reached it. */
+  /** The registry's address for browsers. Default: the address at which the caller reached it. */
   readonly publicUrl?: string | undefined;
-  /** The address of the catalog. Default: that of the registry. */
+  /** The catalog's address. Default: the registry's. */
   readonly catalogUrl?: string | undefined;
-  /** Loads the files of the panel. Default: there is no panel. */
+  /** Loads the panel's files. Default: no panel. */
   readonly loadPanel?: LoadFiles;
   /** Default: {@link OPERATION_TIMEOUT_MS}. */
   readonly operationTimeoutMs?: number;
 }
 
-/** A year, as browsers remember it. */
+/** How long browsers remember it: a year. */
 const HSTS = 'max-age=31536000';
 
-/** The headers of the document that any page may read. */
+/** The headers of the one document that any page may read. */
 const forEveryone = {
   'access-control-allow-origin': '*',
   'cross-origin-resource-policy': 'cross-origin',
   'cache-control': 'public, max-age=60',
 };
 
-/** The listener of the control plane, which serves the operator at a Unix socket as well. */
+/** The control plane's listener, which also serves the operator on a Unix socket. */
 export interface ControlPlane extends Listener {
-  /** Listens at the path too. Rejects if another process does, and with the file system's error. */
+  /** Also listens at the path. Rejects if another process does, and with the file system's error. */
   listenAtSocket(path: string): Promise<void>;
 }
 
@@ -94,11 +94,11 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   const catalogUrl = (request: FastifyRequest): string => parts.catalogUrl ?? registryUrl(request);
 
   app.addHook('onRequest', async (request, reply) => {
-    // the proxy that ends TLS need not know it
+    // so that the proxy that terminates TLS needn't set it
     if (parts.publicUrl?.startsWith('https:') === true) void reply.header('strict-transport-security', HSTS);
     requireJsonBody(request);
   });
-  // every answer, errors too: the first request of a program may be one that the listener answers itself
+  // on every answer, even errors, because a program's first request may be one that the listener itself answers
   app.addHook('onSend', async (request, reply) => void reply.headers(expiryHeaders(callers.actorOf(request))));
   app.addHook('preClose', async () => closing.abort(new RequestError('request.interrupted', 'the process is stopping')));
   app.addHook('onClose', () => socket.close());
@@ -110,7 +110,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
     getOpenApi: async (_request, reply) => {
-      // when it is first asked for: it is a tenth of the CPU of a start
+      // only on request, because it takes a tenth of a start's CPU time
       openApi ??= openApiOf(rows, version);
       return reply.type('application/json; charset=utf-8').send(openApi);
     },
@@ -142,13 +142,13 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   }
 }
 
-/** Whether the answer says that the request must be sent again, and the row has a status for that. */
+/** Whether the answer asks for the request again, and the row has a status for that. */
 function isPending({ otherStatuses = {} }: PlacedRow, answer: unknown): boolean {
   if (!(202 in otherStatuses) || typeof answer !== 'object' || answer === null) return false;
   return 'state' in answer && answer.state === 'applying';
 }
 
-/** The guard of every request. Without identity it is all that protects the control plane. */
+/** The guard of every request. Without identity, nothing else protects the control plane. */
 function guardOf({ identity, publicUrl }: Pick<ControlPlaneParts, 'identity' | 'publicUrl'>): (request: FastifyRequest) => void {
   if (identity === undefined) {
     return (request) => {
@@ -157,7 +157,7 @@ function guardOf({ identity, publicUrl }: Pick<ControlPlaneParts, 'identity' | '
     };
   }
   return (request) => {
-    // without a public address it is on loopback, and reached by the names of loopback
+    // without a public address, it is on loopback and reached by loopback's names
     if (publicUrl === undefined) requireLocalHost(request);
     if (!isForAnyPage(request)) requireOwnSite(request, identity.publicUrl());
   };
@@ -174,25 +174,25 @@ function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
   return end.signal;
 }
 
-/** The headers of every answer to this actor: from 14 days before its key ends, when that is. */
+/** The headers of every answer to this actor: when its key ends, from 14 days before. */
 function expiryHeaders(actor: Actor): Readonly<Record<string, string>> {
   if (actor.kind !== 'api_key' || actor.endsSoonAtMs === undefined) return {};
   return { 'tally-key-expires': new Date(actor.endsSoonAtMs).toISOString() };
 }
 
-/** Bounds what operations may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
+/** Limits operations, so that a flood of searches never prevents a process from answering probes or indexing events. */
 
 /** An operation that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
 const OPERATION_TIMEOUT_MS = 30_000;
 
-/** The error of an operation that took too long. */
+/** The error for an operation that took too long. */
 function tooSlow(timeoutMs: number): RequestError {
   return new RequestError('request.timeout', `the response took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
 }
 
-/** Two threads search a SQLite index, and each has two searches that take turns. */
+/** Two threads search a SQLite index, each with two searches that take turns. */
 const CONCURRENCY = 4;
-/** The last of them waits for about a second. */
+/** The last in this line waits about a second. */
 const WAITING_MAX = 100;
 
 /** Runs the operation of a row, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
@@ -200,7 +200,7 @@ type RunOperation = <Answer>(row: Pick<Row, 'heavy'>, operation: () => Promise<A
 
 /** Creates the turns of one process. */
 function createRunOperation(): RunOperation {
-  // a sum runs beside the searches whose results it accompanies
+  // a sum runs beside the searches that it accompanies
   const turnsOf = { search: new PQueue({ concurrency: CONCURRENCY }), sum: new PQueue({ concurrency: 1 }) };
 
   async function runInTurn<Answer>(turns: PQueue, search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
@@ -208,7 +208,7 @@ function createRunOperation(): RunOperation {
       throw new RequestError('request.overloaded', `${WAITING_MAX} searches are already waiting: try again in a second`);
     }
     return turns.add(async () => {
-      // one event after another would wait for all searches that follow each other without a pause
+      // otherwise each event would wait for all searches that follow one another without a pause
       await setImmediate();
       signal.throwIfAborted();
       return search();
@@ -224,9 +224,9 @@ const mcpRow = mcpRows['POST /mcp'];
 
 interface McpHandlerParts {
   readonly callers: Pick<Callers, 'admit' | 'actorOf'>;
-  /** Calls an operation within the limits of the listener. */
+  /** Calls an operation within the listener's limits. */
   readonly callOperation: (row: PlacedRow<ControlName>, checked: AnyRequest, context: Context) => Promise<unknown>;
-  /** The end of a request, which its operations share. */
+  /** Aborted at the end of the request, for all its operations. */
   readonly endOfRequest: (reply: FastifyReply) => AbortSignal;
   readonly telemetry: Telemetry;
   readonly version: string;
@@ -244,7 +244,7 @@ function createMcpHandler({ callers, callOperation, endOfRequest, telemetry, ver
       await inTime(callers.admit(request, asked), signal);
       return callOperation(asked, checkRequest(asked, given), { actor: callers.actorOf(request), signal });
     });
-    // the SDK's modules are loaded by the first message
+    // the first message loads the SDK's modules
     const { answerMessage } = await import('./tools.ts');
     const problemOf = (error: unknown) => loggedProblemOf(error, telemetry);
     const { status, text } = await answerMessage({ operations, version, problemOf }, { body, protocolVersion: versionOf(request.headers) });

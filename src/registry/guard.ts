@@ -1,16 +1,16 @@
-/** Checks against web pages: a page of another site can make a browser send requests to the registry. While callers are not authenticated, these checks are the only protection. */
+/** Protects against other sites' pages, which can make a browser send requests to the registry. Without authentication, nothing else does. */
 import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../base/request-error.ts';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { addressGroupOf } from '../identity/address-group.rules.ts';
 
-/** The host names of this machine. Any port is allowed, because a tunnel may come from another port. */
+/** This machine's host names. Any port is allowed, because a tunnel may use another one. */
 export const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
 /**
- * Throws `request.forbidden-origin` unless the Host header names loopback, which stops DNS rebinding: a foreign name that
- * resolves to this machine, so that a page of it may read the answers.
+ * Throws `request.forbidden-origin` unless the Host header names loopback. This stops DNS rebinding, in which a foreign name resolves to
+ * this machine so that its pages can read the answers.
  */
 export function requireLocalHost({ headers }: Pick<FastifyRequest, 'headers'>): void {
   if (LOOPBACK_HOST.test(headers.host ?? '')) return;
@@ -30,14 +30,14 @@ export function requireLocalCaller(request: FastifyRequest): void {
   if (!isForAnyPage(request)) requireSite(request, [`http://${host}`, `https://${host}`]);
 }
 
-/** The document that any page may read, so that clients of a catalog find the registry. */
+/** The document that any page may read, so that a catalog's clients find the registry. */
 export function isForAnyPage({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): boolean {
   return routeOptions.url === '/config.json';
 }
 
 /**
- * Throws `request.forbidden-origin` for a request of a page of another site than the registry's own. Browsers may come from
- * other sites to look at a page: the issuer sends them back to the callback.
+ * Throws `request.forbidden-origin` for a request from another site's page. Browsers may navigate here from other sites, as from the
+ * issuer to the callback.
  */
 export function requireOwnSite(request: FastifyRequest, publicUrl: string): void {
   const { headers, method } = request;
@@ -71,10 +71,10 @@ export function requireOwnPage({ headers, method }: FastifyRequest, publicUrl: s
   );
 }
 
-/** The headers that decide who may do what. Node keeps the first of several, and a proxy in front may have judged another one. */
+/** The headers that decide who may do what. Node keeps the first of several, but a proxy in front may have checked another. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'sec-fetch-site', 'x-tally-csrf', 'content-type']);
 
-/** Throws `request.invalid` for a request that has one of these headers more than once. */
+/** Throws `request.invalid` if the request has one of these headers more than once. */
 export function requireSingleHeaders({ raw: { rawHeaders } }: Pick<FastifyRequest, 'raw'>): void {
   const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
   const twice = names.find((name, at) => ONCE.has(name) && names.indexOf(name) !== at);
@@ -85,8 +85,8 @@ export function requireSingleHeaders({ raw: { rawHeaders } }: Pick<FastifyReques
 const OF_PROXIES = new Set(['forwarded', 'via', 'x-real-ip']);
 
 /**
- * Throws `request.forwarded` for a request that came through a reverse proxy. The caller of a proxy on this machine is not on
- * this machine, and a proxy with its usual settings would offer the control plane, which does not know its callers, to them.
+ * Throws `request.forwarded` for a request that came through a reverse proxy. A proxy on this machine may serve callers elsewhere, and
+ * with its usual settings would expose a control plane that doesn't authenticate them.
  */
 export function requireDirectCaller({ headers }: FastifyRequest): void {
   const header = Object.keys(headers).find((name) => OF_PROXIES.has(name) || name.startsWith('x-forwarded-'));
@@ -98,8 +98,8 @@ export function requireDirectCaller({ headers }: FastifyRequest): void {
 }
 
 /**
- * Throws `request.unsupported-media-type` for a body that is not JSON (the form of a foreign page can send other types
- * without a preflight request) and `request.invalid` for a GET with a body.
+ * Throws `request.unsupported-media-type` for a body that is not JSON, because other sites' forms can send other types without a
+ * preflight request, and `request.invalid` for a GET with a body.
  */
 export function requireJsonBody({ headers, method, raw }: FastifyRequest): void {
   const type = headers['content-type'];
@@ -112,21 +112,21 @@ export function requireJsonBody({ headers, method, raw }: FastifyRequest): void 
 }
 
 /**
- * Bounds the connections of a listener, so that those that say little never keep others out. A connection is served from the
- * moment at which a request has arrived in full, body included, until its answer is complete; otherwise it waits. A client that
- * sends headers and no body, or that does not read what it asked for, waits as much as one that says nothing.
+ * Bounds a listener's connections, so that idle ones never keep others out. A connection is served from the moment that a request has
+ * arrived in full, body included, until its answer is complete; otherwise it waits. A client that sends headers without a body, or
+ * doesn't read its answer, waits just like a silent one.
  */
 
-/** The requests of a connection that are not over; a client may send several before it reads an answer. */
+/** A connection's unfinished requests; a client may send several before it reads an answer. */
 type Exchanges = Map<IncomingMessage, ServerResponse>;
 
 /**
- * Closes a waiting connection when there are more than `connectionsMax`: of the network that has most of them, the one on which nothing
- * began or ended for longest. So a network takes the room of another only if it has fewer connections than that; behind a reverse proxy,
- * where all come from one address, the oldest goes.
+ * Closes a waiting connection when there are more than `connectionsMax`: among those of the network with the most, the one that has been
+ * idle longest. So a network only takes the place of one that has more connections. Behind a reverse proxy, where all come from one
+ * address, the oldest is closed.
  */
 export function boundConnections(server: Server, connectionsMax: number): void {
-  /** In the order in which something last began or ended on them. */
+  /** In the order of their last beginning or end of a request. */
   const connections = new Map<Socket, Exchanges>();
 
   function moveToEnd(socket: Socket, change: (exchanges: Exchanges) => void): void {

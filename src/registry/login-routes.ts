@@ -21,7 +21,7 @@ import { requestReader, type Handler } from './routes.ts';
 import { loggedProblemOf } from './server.ts';
 import type { Problem } from './contract/problem.ts';
 
-/** What login needs besides what callers are known by. */
+/** What login needs in addition to how callers are identified. */
 export interface LoginParts extends CallerParts {
   readonly sessions: Pick<Sessions, 'check' | 'endByCookie'>;
   readonly logins: Logins;
@@ -33,10 +33,10 @@ interface LoginHandlerParts {
   readonly callers: Callers;
   readonly telemetry: Telemetry;
   readonly version: string;
-  /** The address of the catalog, for the caller of this request. */
+  /** The catalog's address, for this request's caller. */
   readonly catalogUrl: (request: FastifyRequest) => string;
   readonly ownAccess: ReadOwnAccess;
-  /** Reads a key of the actor. */
+  /** Reads one of the actor's keys. */
   readonly readKey: (id: string, context: Context) => Promise<ApiKey>;
   /** Aborted when the listener closes. */
   readonly closing: AbortSignal;
@@ -46,9 +46,9 @@ interface LoginHandlerParts {
 const READ_MAX_MS = 30_000;
 /** A login waits for the issuer at most this long: three requests of 10 s each. */
 const ISSUER_MAX_MS = 30_000;
-/** A quarter of the connections of a listener, so that an issuer that hangs leaves room for everyone else. */
+/** A quarter of a listener's connections, so that a hanging issuer leaves room for everyone else. */
 const AT_ISSUER_MAX = 64;
-/** Of one network: anyone can make the registry wait for the issuer. */
+/** The most logins of one network, because anyone can make the registry wait for the issuer. */
 const AT_ISSUER_OF_NETWORK_MAX = 8;
 
 type Handlers = Readonly<Record<LoginName, Handler>>;
@@ -61,7 +61,7 @@ export function createLoginHandlers(parts: LoginHandlerParts): Handlers {
     const answer = sessionAnswer(actor, { ...(await ownAccess(actor, signal)), ...more });
     if (actor.kind !== 'api_key') return answer;
     const key = await readKey(actor.keyId, { actor, signal }).catch((error: unknown) => {
-      // it was revoked in the seconds for which this process remembers it
+      // it was revoked within the seconds for which this process caches it
       if (error instanceof RequestError && error.code === 'api-key.not-found') throw failedAuthentication();
       throw error;
     });
@@ -94,7 +94,7 @@ function failedAuthentication(): RequestError {
 function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }): Omit<Handlers, 'getSession'> {
   const { identity, callers, telemetry, closing } = parts;
   const { logins, sessions } = identity;
-  /** The networks of those who wait for the issuer, one entry each. */
+  /** The networks of the callers that wait for the issuer, one entry each. */
   const atIssuer: string[] = [];
   const readers = new Map(rowsOfListener.map((row) => [row.operation, requestReader(row)]));
   const read = (name: LoginName, request: FastifyRequest) => readers.get(name)?.(request) ?? {};
@@ -107,7 +107,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     return { address: addressOf(request), requestId: randomUUID() };
   }
 
-  /** Asks the issuer. What waits for it holds a connection, and anyone can begin a login. Throws `request.overloaded`. */
+  /** Asks the issuer. Each waiting login holds a connection, and anyone can begin one. Throws `request.overloaded` above the limits. */
   async function askIssuer<Answer>(request: FastifyRequest, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     const network = addressGroupOf(addressOf(request) ?? '');
     const isMany = atIssuer.filter((each) => each === network).length >= AT_ISSUER_OF_NETWORK_MAX;
@@ -123,12 +123,12 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     }
   }
 
-  /** The cookie of the browser's login. */
+  /** The cookie of a browser's login. */
   function loginOf({ headers }: FastifyRequest): string {
     return cookieIn(headers.cookie, cookies().login) ?? '';
   }
 
-  /** A code that is not valid counts as a credential that failed. */
+  /** An invalid code counts as a failed credential. */
   async function sessionFor(
     { code, code_verifier: verifier, redirect_uri: redirectUri }: TokenRequest,
     origin: Origin,
@@ -143,7 +143,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     }
   }
 
-  /** Shows errors to people as a page. */
+  /** Shows people their errors as a page. */
   function forPeople(handler: Handler): Handler {
     return async (request, reply) => {
       try {
@@ -174,7 +174,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
         case 'asking':
           return reply.redirect('/login/consent', 303);
         case 'browser':
-          // the cookie is replaced, so no one could end the session that this browser had
+          // the cookie is replaced, so nobody could end this browser's earlier session
           await sessions.endByCookie(cookieIn(request.headers.cookie, cookies().session) ?? '');
           forget(reply, cookies().login);
           set(reply, cookies().session, answered.cookie, BROWSER_MS);
@@ -211,19 +211,19 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
 }
 
 /**
- * The same request at the address of the registry, if it came to another name of this machine: cookies of `localhost` are not
- * sent to 127.0.0.1, where the issuer sends the browser back.
+ * The same request at the registry's own address, if it came to another name of this machine. Browsers don't send cookies of `localhost`
+ * to 127.0.0.1, to which the issuer returns them.
  */
 function ownAddress({ headers, url }: FastifyRequest, publicUrl: string): string | undefined {
   const own = new URL(publicUrl);
   const isOther = headers.host !== undefined && headers.host.toLowerCase() !== own.host;
   const isLocal = LOOPBACK_HOST.test(headers.host ?? '');
-  // only to another name of the same port: a tunnel or a proxy has another port, and would come back here
+  // only on the same port: through a tunnel or proxy on another port, the browser would come back here
   const isSamePort = headers.host?.split(':').at(-1) === own.port;
   return own.protocol === 'http:' && isOther && isLocal && isSamePort ? `${own.origin}${url}` : undefined;
 }
 
-/** Which login is meant. Throws `request.invalid`. */
+/** The login that the request means. Throws `request.invalid`. */
 function loginRequestOf(query: AuthorizeRequest): LoginRequest {
   const {
     code_challenge: challenge,
@@ -264,8 +264,8 @@ function sessionAnswer(actor: Actor, more: Pick<SessionAnswer, 'reads' | 'advice
 }
 
 /**
- * The pages of the login. They are complete without another request; their one script and one style are permitted by their
- * hashes, and every text from outside is escaped.
+ * The login's pages. They need no further request, their only script and style are permitted by hash, and every text from outside is
+ * escaped.
  */
 
 /** A piece of HTML, as opposed to a text that must be escaped. */
@@ -275,7 +275,7 @@ interface Html {
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-/** HTML of a template: every inserted text is escaped. It is not called html, because the formatter would change the text then, and with it the hashes. */
+/** HTML from a template, with every inserted text escaped. Not named html, because the formatter would then change the text and its hashes. */
 function markup(parts: TemplateStringsArray, ...values: readonly (string | Html | readonly Html[])[]): Html {
   const inserted = values.map((value) => {
     if (typeof value === 'string') return value.replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign] ?? '');
@@ -354,7 +354,7 @@ function sourceOf(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-/** The headers of every page. */
+/** Every page's headers. */
 const pageHeaders = {
   'content-security-policy': [
     "default-src 'none'",
@@ -377,7 +377,7 @@ interface Page {
   readonly script?: Html;
 }
 
-// as a whole, because the hash is of everything between the tags
+// as a whole, because the hash covers everything between the tags
 const styleElement: Html = { html: `<style>${STYLE}</style>` };
 const scriptElement: Html = { html: `<script>${SCRIPT}</script>` };
 
@@ -399,7 +399,7 @@ ${script}
 `.html;
 }
 
-/** The page on which a person permits a client to act for them. */
+/** The page on which a person allows a client to act for them. */
 export function consentPage({ email, emailVerified, userId, flow, machine, token }: Consent): string {
   const where = machine === undefined ? 'a program' : machine;
   const body = markup`<main data-login="${token}">

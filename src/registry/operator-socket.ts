@@ -1,15 +1,15 @@
 /**
- * The Unix socket beside the control plane's address. The file's mode is its login: its owner alone may open it, and a caller who
- * can is the operator.
+ * The Unix socket beside the control plane's address. The file's mode is the login: only its owner may open it, and whoever can open it is
+ * the operator.
  */
 import { lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 
-/** More than the commands of one person need at a time. */
+/** More than one person's commands need at a time. */
 const CONNECTIONS_MAX = 32;
-/** A daemon on this machine accepts a connection at once, also while it is busy: its kernel does. */
+/** A daemon on this machine accepts a connection at once even while it is busy, because the kernel does. */
 const CONNECT_MAX_MS = 1_000;
 const OTHERS_WRITE = 0o002;
 
@@ -37,7 +37,7 @@ export function createOperatorSocket(): OperatorSocket {
       const listening = createServer(handle);
       listening.maxConnections = CONNECTIONS_MAX;
       listening.on('connection', (socket: Socket) => connections.add(socket));
-      // Node binds before it returns, so that no other user can connect
+      // Node binds before it returns, so no other user can connect in between
       const before = process.umask(0o177);
       const isListening = new Promise<void>((resolve, reject) => listening.once('error', reject).listen({ path }, resolve));
       process.umask(before);
@@ -64,7 +64,7 @@ async function makeRoomAt(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** Whether a process accepts connections at the socket. In a folder that others may write to it must be this user's, or root's. */
+/** Whether a process accepts connections at the socket. In a folder that others may write to, the socket must be this user's or root's. */
 export async function isAnswered(path: string, userId = process.getuid?.()): Promise<boolean> {
   const [folder, file] = await Promise.all([stat(dirname(path)), lstat(path)].map((found) => found.catch(() => undefined)));
   const isSafe = folder !== undefined && (folder.mode & OTHERS_WRITE) === 0;

@@ -11,7 +11,7 @@ import type { Handler } from './routes.ts';
 /** Loads files by name: index.html, and a script and a style sheet whose names change with their content. */
 export type LoadFiles = () => Promise<ReadonlyMap<string, Uint8Array>>;
 
-/** Of a listener that has no panel. */
+/** For a listener without a panel. */
 export async function noPanel(): Promise<never> {
   throw new RequestError('panel.not-built', 'this listener has no panel');
 }
@@ -33,8 +33,8 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Only the panel's own files run, and no text becomes markup or script (Trusted Types; the panel makes no policy). Pictures as
- * data: the marks of check boxes in its style sheet.
+ * Only the panel's own files run, and no text becomes markup or script (Trusted Types; the panel creates no policy). Data images are the
+ * style sheet's check marks.
  */
 const panelHeaders = {
   'content-security-policy': [
@@ -65,7 +65,7 @@ async function compressed(files: ReadonlyMap<string, Uint8Array>): Promise<Reado
 
 type Send = (name: string, request: FastifyRequest, reply: FastifyReply, cacheControl: string) => Promise<FastifyReply>;
 
-/** Creates the function that sends a file. The files are loaded at the first request, and again at the next one if that fails. */
+/** Creates the function that sends a file. The files are loaded at the first request or, if that fails, at the next. */
 function createSend(load: LoadFiles, notFound: string): Send {
   let loading: Promise<ReadonlyMap<string, ServedFile>> | undefined;
   async function files(): Promise<ReadonlyMap<string, ServedFile>> {
@@ -90,15 +90,15 @@ function createSend(load: LoadFiles, notFound: string): Send {
   };
 }
 
-/** Browsers ask each time whether the file has changed. */
+/** Browsers check each time whether the file has changed. */
 const CHECKED = 'no-cache';
-/** The name of the file changes with its content. */
+/** The file's name changes with its content. */
 const KEPT = 'public, max-age=31536000, immutable';
 
-/** Creates the handlers of the panel. */
+/** Creates the panel's handlers. */
 export function createPanelHandlers(load: LoadFiles): Readonly<Record<PanelName, Handler>> {
   const send = createSend(load, 'the panel has no such file: reload /panel/');
-  // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
+  // relative, because a proxy may have added a path prefix; with the query, which says what to show
   const redirect: Handler = ({ url }, reply) => redirected(reply, `panel/${/\?.*/.exec(url)?.[0] ?? ''}`);
   return {
     openPanel: redirect,

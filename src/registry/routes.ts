@@ -1,4 +1,4 @@
-/** Creates the routes, all of them from rows of the contract. */
+/** Creates the routes from the contract's rows. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PlacedRow } from './contract/contract.ts';
 import { numericFields } from './contract/json-schema.ts';
@@ -6,7 +6,7 @@ import { checkRequest, type AnyRequest } from './contract/row.ts';
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
-/** Adds a route for each row. `admit` throws for callers who may not use it, before the body is read. */
+/** Adds a route for each row. `admit` throws, before the body is read, for callers who may not use it. */
 export function addRoutes<Name extends string>(
   app: FastifyInstance,
   rows: readonly PlacedRow<Name>[],
@@ -29,7 +29,7 @@ export function requestReader(row: PlacedRow): (request: FastifyRequest) => AnyR
   return ({ params, query, body }) => checkRequest(row, { params, query: withNumbers(query, numbers), body });
 }
 
-/** Converts the texts of a URL to numbers. A text that is not a whole number stays unchanged, and the check refuses it. */
+/** Converts a URL's texts to numbers. A text that isn't a whole number stays unchanged, and the check refuses it. */
 function withNumbers(query: unknown, numbers: ReadonlySet<string>): unknown {
   if (typeof query !== 'object' || query === null || numbers.size === 0) return query;
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** What all listeners share: bounds, headers, problem documents. */
+/** What all listeners share: limits, headers, problem documents. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
@@ -24,22 +24,22 @@ export interface Listener {
 /** Requests are small: a thousand ids of dead letters are 40 kB. */
 const BODY_BYTES_MAX = 65_536;
 /**
- * A request whose headers, or whose body, are not received within this time is refused. It is long, because a caller on a starved
- * machine may take many seconds from its connection to its request. Idle connections don't block others meanwhile (guard.ts).
+ * A request is refused if its headers or body don't arrive within this time. It is long, because a caller on an overloaded machine may
+ * take many seconds from its connection to its request. In the meantime, idle connections don't block others (guard.ts).
  */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** A refused connection is closed after this time, so that its client can first read why. */
+/** How long a refused connection stays open, so that its client can read why. */
 const REFUSED_MS = 1_000;
-/** How often Node checks for requests that are late; its default is 30 s. */
+/** How often Node checks for late requests; its default is 30 s. */
 const TIMEOUTS_CHECK_MS = 1_000;
 /**
  * How long a connection waits for its next request: longer than the 60 s for which load balancers and reverse proxies keep an idle
  * connection by default. A request sent while its connection is being closed is lost, and its caller gets a 502.
  */
 const KEEP_ALIVE_MS = 75_000;
-/** A connection without traffic is closed after this time, which is longer than any operation takes. */
+/** A silent connection is closed after this time, which is longer than any operation takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
-/** Far more than probes, scrapes and operators need. Above it a connection is closed that waits (guard.ts). */
+/** Far more than probes, scrapes and operators need. Above it, a waiting connection is closed (guard.ts). */
 const CONNECTIONS_MAX = 256;
 /** About as long as the callers already waiting take. */
 const RETRY_AFTER_S = 1;
@@ -57,11 +57,11 @@ const safeHeaders = {
 
 interface ServerParts {
   readonly telemetry: Telemetry;
-  /** The operations that the server has. */
+  /** The server's operations. */
   readonly rows: readonly Pick<PlacedRow, 'method' | 'path'>[];
-  /** Throws for requests that must not be answered. It is called first. */
+  /** Called first. Throws for requests that must not be answered. */
   readonly guard?: (request: FastifyRequest) => void;
-  /** The reverse proxies, as CIDRs: the caller is the right-most address of X-Forwarded-For that is none of them. */
+  /** The reverse proxies, as CIDRs: the caller is the right-most address of X-Forwarded-For that isn't one of them. */
   readonly trustedProxies?: readonly string[] | undefined;
   /** See REQUEST_TIMEOUT_MS, the default. */
   readonly requestTimeoutMs?: number | undefined;
@@ -85,7 +85,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     http: { headersTimeout: requestTimeoutMs, connectionsCheckingInterval: TIMEOUTS_CHECK_MS },
     forceCloseConnections: true,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
-    // a path that cannot be decoded reaches no hook and no route
+    // a path that cannot be decoded reaches neither hooks nor routes
     frameworkErrors: (error, _request, reply) => {
       void reply.headers(safeHeaders);
       sendProblem(reply, problemOf(error));
@@ -100,29 +100,29 @@ export function createServer(parts: ServerParts): FastifyInstance {
     void reply.headers(safeHeaders);
     requireSingleHeaders(request);
     guard(request);
-    // before the body is parsed; otherwise Fastify reports body errors first for some methods
+    // before the body is parsed, because for some methods Fastify would report body errors first
     if (!request.is404) return undefined;
-    // the body is not read, so the connection cannot serve another request, and must not stay open for one that never ends
+    // the unread body makes the connection useless for another request, and it may never end, so the connection must close
     void reply.header('connection', 'close');
     reply.raw.once('finish', () => request.raw.destroy());
     return answerUnknown(request, reply);
   });
   app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, _request, reply) => {
-    // the caller closed the connection, which caused this error
+    // the caller caused this error by closing the connection
     return sendProblem(reply, reply.raw.destroyed ? problemOf(error) : loggedProblemOf(error, telemetry));
   });
   return app;
 }
 
-/** Refuses bytes that are not a request, or a request that did not arrive in time. `code` is that of Node's parser. */
+/** Refuses bytes that are not a request, or a late request. `code` is Node's parser's. */
 function refuseBroken(socket: Duplex, code: string | undefined): void {
   if (!socket.writable) return void socket.destroy();
   socket.end(responseToBroken(code, safeHeaders));
   setTimeout(() => socket.destroy(), REFUSED_MS).unref();
 }
 
-/** The problem document of an error. An unexpected error is logged. */
+/** An error's problem document. Unexpected errors are logged. */
 export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
   const answer = problemOf(error);
   if (answer.code === UNEXPECTED) telemetry.requestFailed('answer a request', error);
@@ -200,7 +200,7 @@ const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]>
   ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body does not have the length in Content-Length']],
 ] satisfies [string, [RequestErrorCode, string]][]);
 
-/** Returns the problem document of an error. For an unexpected error it contains no details. */
+/** Returns an error's problem document, without details if the error is unexpected. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof RequestError) return { ...error.extra, ...problem(statusOf(error.code), error.code, error.message) };
   if (error instanceof FaultError) return problemOfFault(error);
@@ -208,7 +208,7 @@ export function problemOf(error: unknown): Problem {
   return code === undefined || detail === undefined ? unexpected() : problem(statusOf(code), code, detail);
 }
 
-/** The whole response to bytes that are not an HTTP request, or to a request that was not received in time. `code` is that of Node's parser. The connection is closed afterwards. */
+/** The raw response to bytes that are not an HTTP request, or to a late one. `code` is Node's parser's. The connection closes afterwards. */
 function responseToBroken(code: string | undefined, headers: Readonly<Record<string, string>>): string {
   const broken = brokenRequests.get(code) ?? problem(400, 'request.invalid', 'the bytes received are not an HTTP request');
   const body = JSON.stringify(broken);

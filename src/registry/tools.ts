@@ -23,10 +23,10 @@ import { printable } from '../base/printable.ts';
 import { RequestError } from '../base/request-error.ts';
 
 export interface ToolParts {
-  /** As the caller for whom the tools read. */
+  /** Calls an operation as the tools' caller. */
   readonly operations: Operations;
   readonly version: string;
-  /** What an error is to the caller. An unexpected one has no details, and is logged there. */
+  /** How the caller sees an error. An unexpected one has no details, and is logged there. */
   readonly problemOf: (error: unknown) => Pick<Problem, 'code' | 'detail' | 'advice'>;
 }
 
@@ -35,9 +35,9 @@ const INSTRUCTIONS =
 
 // ── how far an answer can be relied on ─────────────────────────────────────────────────────────────────────────────
 
-/** As many buckets are described. */
+/** How many buckets are described. */
 const BUCKETS_MAX = 8;
-/** More do not fit in a sentence. */
+/** How many fit into a sentence. */
 const NAMED_MAX = 3;
 /** The most that one request lists. */
 const PAGE = 1_000;
@@ -78,7 +78,7 @@ function bucketText({ bucket, status, behind_ms: behindMs }: Known): string {
   return `${bucket}: ${withoutCommands(status.sentence)}${behind}`;
 }
 
-/** What is known of a bucket, or of all that the caller may read. It is read before the answer: a gap that closes later does not make that answer better. */
+/** What is known about a bucket, or about all that the caller may read. Read before the answer, which a gap closed later doesn't improve. */
 async function knownOf(bucket: unknown, operations: Operations): Promise<readonly Known[]> {
   if (typeof bucket === 'string') {
     return (await operations.searchObjects({ query: { bucket, as_of: 'true', limit: 1 } })).as_of ?? [];
@@ -94,14 +94,14 @@ async function knownOf(bucket: unknown, operations: Operations): Promise<readonl
 
 // ── a tool of a row ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What a person does about something, and what only administrators are shown. */
+/** Fields that tell people what to do, or that only administrators see. */
 const FOR_PEOPLE: ReadonlySet<string> = new Set(['act', 'activity', 'wiring']);
-/** Texts of Tally that may name commands. */
+/** Tally's texts that may name commands. */
 const TEXTS: ReadonlySet<string> = new Set(['sentence', 'advice']);
-/** Data that others wrote, whose names may be any. */
+/** Data from others, with arbitrary names. */
 const DATA: ReadonlySet<string> = new Set(['user_metadata', 'tags']);
 
-/** The answer as programs are given it: none of the fields for people, and no command to run. */
+/** The answer for programs, without the fields for people and without commands to run. */
 function forPrograms(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(forPrograms);
   if (typeof value !== 'object' || value === null) return value;
@@ -124,9 +124,9 @@ interface Tool {
 const tools: ReadonlyMap<string, Tool> = new Map(
   rowsOfControlPlane.flatMap((row): readonly [string, Tool][] => {
     if (row.tool === undefined || !(row.answer instanceof z.ZodObject)) return [];
-    // each answer has `as_of` anyway
+    // every answer has `as_of` anyway
     const { as_of: _, ...fields } = { ...row.params?.shape, ...row.query?.shape };
-    // the fields of reliability come first, and are those of this file
+    // this file's reliability fields come first
     const output = z.object({ ...reliability.shape, ...row.answer.shape, ...reliability.shape });
     return [[row.tool.name, { row, input: z.strictObject(fields), output }]];
   }),
@@ -138,12 +138,12 @@ const answered = z.looseObject({
   sentence: z.string().optional(),
 });
 
-/** Throws `request.invalid` for arguments that are not as documented, and what the operations throw. */
+/** Throws `request.invalid` for arguments that don't match their documentation, and whatever the operations throw. */
 async function answerOf({ row, input, output }: Tool, given: unknown, operations: Operations): Promise<Readonly<Record<string, unknown>>> {
   checkRequest({ query: input }, { query: given });
   const values = Object.entries(input.parse(given));
   const partOf = (part: z.ZodObject | undefined) => Object.fromEntries(values.filter(([name]) => name in (part?.shape ?? {})));
-  // a search says itself what is known of the buckets that it names
+  // a search itself says what is known about the buckets that it names
   const isSearch = 'as_of' in (row.query?.shape ?? {});
   const request = { params: partOf(row.params), query: { ...partOf(row.query), ...(isSearch && { as_of: 'true' }) } };
   const { bucket } = Object.fromEntries(values);
@@ -151,14 +151,14 @@ async function answerOf({ row, input, output }: Tool, given: unknown, operations
   const byName: Readonly<Record<ControlName, AnyCall>> = operations;
   const answer = answered.parse(await byName[row.operation](request));
   const ofBuckets = reliabilityOf(answer.as_of === undefined || answer.as_of.length === 0 ? before : answer.as_of);
-  // an explanation has asked S3 itself
+  // an explanation has already asked S3
   const own = answer.sentence === undefined ? {} : { agreement: printable(textOf(answer.sentence)), may_differ: answer.agrees !== true };
   return output.parse(forPrograms({ ...answer, ...ofBuckets, ...own }));
 }
 
 // ── the server, and its transport ──────────────────────────────────────────────────────────────────────────────────
 
-/** As the protocol lists them. The SDK's own conversion does not represent all schemas of the contract, and is repeated for each request. */
+/** The tools' schemas as the protocol lists them. The SDK's own conversion cannot represent all of the contract's, and runs for each request. */
 const listed = ListToolsResultSchema.parse({
   tools: [...tools.values()].map(({ row: { tool }, input, output }) => ({
     ...tool,
@@ -173,7 +173,7 @@ function documentOf(schema: z.ZodObject): object {
   return { ...document, ...(Object.keys(named).length > 0 && { $defs: named }) };
 }
 
-/** Errors of operations are answers of the tools, with their codes. */
+/** Operations' errors become the tools' answers, with their codes. */
 function createToolServer({ operations, version, problemOf }: ToolParts): Server {
   const server = new Server({ name: 'tally', title: 'Tally', version }, { capabilities: { tools: {} }, instructions: INSTRUCTIONS });
   server.setRequestHandler(ListToolsRequestSchema, () => listed);
@@ -183,7 +183,7 @@ function createToolServer({ operations, version, problemOf }: ToolParts): Server
       throw new McpError(ErrorCode.InvalidParams, `there is no tool with this name; the tools are ${[...tools.keys()].join(', ')}`);
     try {
       const answer = await answerOf(tool, given, operations);
-      // the same as a text, because many programs hand only the first text to their model
+      // the same as text, because many programs pass only the first text to their model
       return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: answer };
     } catch (error) {
       const { code, detail, advice } = problemOf(error);
@@ -196,7 +196,7 @@ function createToolServer({ operations, version, problemOf }: ToolParts): Server
 
 const refusal = z.object({ error: z.object({ message: z.string() }) });
 
-/** Answers one message of the Streamable HTTP transport; the server lives as long as its answer. Throws `request.invalid` for one that the protocol does not have. */
+/** Answers one message of the Streamable HTTP transport, by a server that lives only that long. Throws `request.invalid` for unknown messages. */
 export async function answerMessage(
   parts: ToolParts,
   { body, protocolVersion }: { readonly body: unknown; readonly protocolVersion: string | undefined },
@@ -205,10 +205,10 @@ export async function answerMessage(
   const server = createToolServer(parts);
   await server.connect(transport);
   try {
-    // every answer is JSON, whatever else the caller would take
+    // every answer is JSON, whatever else the caller accepts
     const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' });
     if (protocolVersion !== undefined) headers.set('mcp-protocol-version', protocolVersion);
-    // the transport reads the headers alone; the message is parsed already
+    // the transport reads only the headers; the message is already parsed
     const response = await transport.handleRequest(new Request('http://localhost/mcp', { method: 'POST', headers }), { parsedBody: body });
     const text = await response.text();
     if (!response.ok) throw new RequestError('request.invalid', refusal.parse(JSON.parse(text)).error.message);

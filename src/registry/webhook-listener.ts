@@ -33,22 +33,22 @@ interface WebhookParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly queues: Pick<QueueClient, 'send'>;
   readonly attempts: Pick<FailedAttempts, 'failed'>;
   readonly trustedProxies?: readonly string[] | undefined;
-  /** How long a request may take to arrive. Default: that of every server. */
+  /** How long a request may take to arrive. Default: as for every server. */
   readonly requestTimeoutMs?: number;
-  /** Of one bucket. Default: {@link REQUESTS_PER_S}. */
+  /** The most requests of one bucket a second. Default: {@link REQUESTS_PER_S}. */
   readonly requestsPerS?: number;
 }
 
-/** Some stores can set only a URL. */
+/** For stores that can set only a URL. */
 const PATHS = ['/events/{bucket}', '/events/{bucket}/{token}'] as const;
 
-/** SQS takes no larger message, and as a dead letter it gets up to three attributes more. */
+/** SQS's largest message, less room for the up to three attributes of a dead letter. */
 const BODY_BYTES_MAX = MESSAGE_BYTES_MAX - 4_096;
-/** The bodies in memory, each of which takes five times its length while it is written to the queue. */
+/** The bytes of bodies in memory. While a body is written to the queue, it takes five times its length. */
 const IN_HAND_BYTES_MAX = 33_554_432;
-/** Of one bucket, so that those who send slowly leave room for others. */
+/** The bytes of one bucket, so that slow senders leave room for others. */
 const IN_HAND_OF_BUCKET_BYTES_MAX = IN_HAND_BYTES_MAX / 2;
-/** What a request takes besides its body. */
+/** The memory of a request besides its body. */
 const REQUEST_BYTES = 4_096;
 /** Each event costs a HEAD, of which a worker sends some 3,000 a second for all buckets. */
 const REQUESTS_PER_S = 1_000;
@@ -57,7 +57,7 @@ const READS_PER_S = 100;
 const SECOND_MS = 1_000;
 /** Buckets whose records are cached. */
 const CACHED_MAX = 1_000;
-/** An index store that hangs must not hold a request for longer than the sender waits. */
+/** A hanging index store must not hold a request for longer than its sender waits. */
 const READ_MAX_MS = 5_000;
 /** SQS outages seldom last less. */
 const RETRY_AFTER_S = 5;
@@ -109,7 +109,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
     const isCached = isWebhookToken(last?.record, token);
     if (last !== undefined && isCached) {
       if (readAtMs - last.readAtMs < BUCKET_RECORD_AGE_MAX_MS) return true;
-      // this request reads again, and the others go on meanwhile
+      // this request reads again, while the others go on
       cached.set(bucket, { ...last, readAtMs });
     } else if (!reads.has(bucket) && countRead('') !== undefined) throw retryLater('too many unknown tokens are sent', 1);
     try {
@@ -151,7 +151,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
   }
 
   app.removeAllContentTypeParsers();
-  // stores name many types, or none
+  // stores send many content types, or none
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   for (const path of PATHS)
     app.route<{ Params: { readonly bucket: string; readonly token?: string } }>({
@@ -188,10 +188,10 @@ function tokenIn(authorization = ''): string | undefined {
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
-/** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html lists what SQS takes. Other characters can be written as JSON escapes. */
+/** The characters that SQS accepts (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html). JSON can escape all others. */
 const NOT_IN_SQS = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
-/** The body as SQS takes it. Throws `request.invalid` for one that holds no event. */
+/** The body in a form that SQS accepts. Throws `request.invalid` if it contains no event. */
 function textOf(body: unknown): string {
   try {
     const text = Buffer.isBuffer(body) ? UTF8.decode(body) : '';

@@ -3,8 +3,8 @@ import type { QueryWords } from '../ordering/words.ts';
 import type { Pattern } from './pattern.rules.ts';
 
 /**
- * One test of a document. A test of a field that the document does not have fails. Texts of `contains` and of patterns are
- * folded already; `from` is inclusive and `before` exclusive, in milliseconds since 1970.
+ * One test of a document. It fails if the document lacks the field. The texts of `contains` and of patterns are already folded;
+ * `from` is inclusive and `before` exclusive, in milliseconds since 1970.
  */
 export type Test =
   | { readonly kind: 'words'; readonly words: QueryWords }
@@ -13,16 +13,16 @@ export type Test =
   | { readonly kind: 'bucket' | 'key' | 'prefix' | 'etag' | 'class'; readonly value: string }
   /** This key and all after it, in the order of their UTF-8 bytes. */
   | { readonly kind: 'from'; readonly value: string }
-  /** In lower case, without a dot before it; with a dot within it, such as `tar.gz`, the last two extensions of the name. */
+  /** In lower case, without the leading dot. With a dot inside, such as `tar.gz`, the name's last two extensions. */
   | { readonly kind: 'extension'; readonly value: string }
   /** `family`: every type that begins with the value, which ends in a slash. */
   | { readonly kind: 'type'; readonly value: string; readonly family: boolean }
-  /** Without a value: the document has the name. Both are compared as NAME=VALUE, so a name also stands for those that continue with `=`. */
+  /** Without a value, any value matches. Both are compared as NAME=VALUE, so a name also matches longer names that continue with `=`. */
   | { readonly kind: 'tag' | 'meta'; readonly name: string; readonly value?: string }
   | { readonly kind: 'size'; readonly min?: number; readonly max?: number }
   | { readonly kind: 'modified' | 'deleted'; readonly from?: number; readonly before?: number };
 
-/** It holds if one of the tests succeeds; negated, if none does. */
+/** Holds if one of the tests succeeds or, negated, if none does. */
 export interface Condition {
   readonly anyOf: readonly Test[];
   readonly negated: boolean;
@@ -34,23 +34,23 @@ export type SortField = (typeof sortFields)[number];
 export const sortOrders = ['asc', 'desc'] as const;
 export type SortOrder = (typeof sortOrders)[number];
 
-/** A condition of one test that must succeed. */
+/** A condition with one test, which must succeed. */
 export function holds(test: Test): Condition {
   return { anyOf: [test], negated: false };
 }
 
-/** OpenSearch refuses a query of more than 1,024 clauses, those of its parts together. The rest is for the bounds of the search itself. */
+/** OpenSearch refuses queries with more than 1,024 clauses in all. The rest is for the bounds of the search itself. */
 export const WEIGHT_MAX = 1_000;
 
-/** Of a part of a bucket: its bucket, and its prefix. */
+/** The clauses of a bucket part: its bucket and its prefix. */
 export const CLAUSES_OF_PART = 2;
 
-/** The clauses that conditions become at most. */
+/** The most clauses that the conditions can become. */
 export function weightOf(conditions: readonly Condition[]): number {
   return conditions.reduce((sum, { anyOf }) => anyOf.reduce((weight, test) => weight + weightOfTest(test), sum), 0);
 }
 
-/** The clauses that words become. */
+/** The number of clauses that words become. */
 export function weightOfWords(words: QueryWords): number {
   return words.flat().reduce((sum, { whole, prefix }) => sum + whole.length + (prefix === undefined ? 0 : 1), 0);
 }
@@ -60,7 +60,7 @@ function weightOfTest(test: Test): number {
     case 'words':
       return weightOfWords(test.words);
     case 'contains':
-      // one for each three characters in a row
+      // one for each run of three characters
       return test.text.length;
     case 'match': {
       const length = test.pattern.parts.reduce((sum, part) => sum + ('literal' in part ? part.literal.length : 1), 0);

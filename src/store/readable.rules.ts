@@ -1,21 +1,21 @@
 /**
- * What a person may read: parts of buckets. Grants only add up, so several of them give the union of their parts, which is kept
- * merged so that no part contains another.
+ * What a person may read: parts of buckets. Grants only add up, so several give the union of their parts, which is merged so that no
+ * part contains another.
  */
 import { compareKeys } from '../base/key-order.ts';
 
-/** The keys of a bucket that begin with a prefix, by UTF-8 bytes; the empty prefix is the whole bucket. */
+/** A bucket's keys that begin with a prefix, by UTF-8 bytes; the empty prefix is the whole bucket. */
 export interface BucketPart {
   readonly bucket: string;
   readonly prefix: string;
 }
 
-/** `everything`: every bucket, those of tomorrow included. Parts are in the order of bucket and prefix, and none contains another. */
+/** `everything`: every bucket, future ones included. Parts are sorted by bucket and prefix, and none contains another. */
 export type Readable = 'everything' | readonly BucketPart[];
 
 /**
- * The most parts that one person reads after merging. A query of OpenSearch may have 1,024 clauses, and each part needs up to
- * two; the rest is for the search itself.
+ * The most parts that one person can read, after merging. An OpenSearch query may have 1,024 clauses, and each part needs up to two;
+ * the rest is for the search itself.
  */
 export const PARTS_MAX = 300;
 
@@ -29,13 +29,13 @@ export function mergedParts(parts: readonly BucketPart[]): readonly BucketPart[]
   const merged: BucketPart[] = [];
   for (const part of parts.toSorted((a, b) => compareKeys(a.bucket, b.bucket) || compareKeys(a.prefix, b.prefix))) {
     const last = merged.at(-1);
-    // a prefix is directly before what begins with it
+    // a prefix comes directly before whatever begins with it
     if (last === undefined || last.bucket !== part.bucket || !part.prefix.startsWith(last.prefix)) merged.push(part);
   }
   return merged;
 }
 
-/** What of these parts is in one bucket, or in all, below a prefix. */
+/** The portion of these parts in one bucket, or in all, below a prefix. */
 export function overlapping(
   parts: readonly BucketPart[],
   { bucket, prefix = '' }: { readonly bucket?: string | undefined; readonly prefix?: string | undefined },
@@ -45,12 +45,12 @@ export function overlapping(
     .map((part) => ({ bucket: part.bucket, prefix: longer(part.prefix, prefix) }));
 }
 
-/** Whether any key of the bucket may be read. */
+/** Whether any of the bucket's keys may be read. */
 export function readsSome(readable: Readable, bucket: string): boolean {
   return readable === 'everything' || readable.some((part) => part.bucket === bucket);
 }
 
-/** Whether something that is known of keys with a prefix, of all keys without one, is about keys that may be read. */
+/** Whether something known about the keys with a prefix (without one: about all keys) concerns keys that may be read. */
 export function touches(
   readable: Readable,
   { bucket, prefix = '' }: { readonly bucket: string; readonly prefix?: string | undefined },
@@ -63,7 +63,7 @@ export function readsAll(readable: Readable, { bucket, prefix }: BucketPart): bo
   return readable === 'everything' || readable.some((part) => part.bucket === bucket && prefix.startsWith(part.prefix));
 }
 
-/** Whether the key may be read. A key is read where all keys that begin with it are, or a prefix of it is granted. */
+/** Whether the key may be read, because a prefix of it is granted. */
 export function readsKey(readable: Readable, bucket: string, key: string): boolean {
   return readsAll(readable, { bucket, prefix: key });
 }

@@ -44,16 +44,16 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The ports that most of the pipeline is made with. */
+/** The ports that most of the pipeline needs. */
 interface Ports {
   readonly state: StateStore;
-  /** Where acts are recorded. */
+  /** Where actions are recorded. */
   readonly audit: Pick<AuditStore, 'append'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
 
-/** Those of them that something needs. */
+/** The ports that something needs. */
 export type WithPorts<Names extends keyof Ports> = Pick<Ports, Names>;
 
 // ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -61,11 +61,11 @@ export type WithPorts<Names extends keyof Ports> = Pick<Ports, Names>;
 /** One conditional write of a whole document at its clock. */
 export interface IndexWrite {
   readonly document: ObjectDocument;
-  /** What to do when the store holds the same clock: `accept` overwrites (external_gte), `refuse` answers `equal`. A higher stored clock always refuses the write. */
+  /** What to do if the store holds the same clock: `accept` overwrites (external_gte), `refuse` answers `equal`. A higher stored clock always wins. */
   readonly equalClock: 'accept' | 'refuse';
 }
 
-/** What became of a write. */
+/** The result of a write. */
 export type WriteAnswer =
   | { readonly kind: 'written' }
   /** The store holds something newer, or the same. */
@@ -76,10 +76,10 @@ export type WriteAnswer =
   | { readonly kind: 'expired' }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
-/** What a store says of a write that it was sent. */
+/** A store's answer to a write. */
 export type IndexWriteAnswer = Exclude<WriteAnswer, { readonly kind: 'expired' }>;
 
-/** Which documents a search is about: all of its parts must hold. */
+/** The documents of a search: all parts must hold. */
 export interface ObjectFilter {
   /** Only documents of this bucket; absent: of all buckets. */
   readonly bucket?: string;
@@ -91,7 +91,7 @@ export interface ObjectFilter {
   readonly where?: readonly Condition[];
   /** Tombstones instead of live documents. */
   readonly deleted?: boolean;
-  /** Only documents in one of these parts, which are in order and of which none contains another: as many as PARTS_MAX at most. Absent: of every part. */
+  /** Only documents in one of these parts: at most PARTS_MAX, in order, and none contains another. Absent: everywhere. */
   readonly within?: readonly BucketPart[];
 }
 
@@ -118,7 +118,7 @@ export interface Changes {
   readonly documents: readonly ObjectDocument[];
   /** Where the next page begins. */
   readonly position: Position;
-  /** Whether more was written by then. */
+  /** Whether more had been written by then. */
   readonly more: boolean;
 }
 
@@ -131,7 +131,7 @@ export interface ObjectIndex {
   write(writes: readonly IndexWrite[], signal?: AbortSignal): Promise<readonly IndexWriteAnswer[]>;
   /** Reads the stored document of each key in realtime, in order, tombstones included; undefined where nothing is stored. */
   getMany(bucket: string, keys: readonly string[], signal?: AbortSignal): Promise<readonly (ObjectDocument | undefined)[]>;
-  /** Returns documents in the order of the query. They are at most one refresh behind. */
+  /** Returns documents in the query's order, at most one refresh behind. */
   search(query: ObjectQuery, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
   /** Counts the documents; `max` + 1 if there are more than `max`. */
   count(filter: ObjectFilter, max: number, signal?: AbortSignal): Promise<number>;
@@ -142,7 +142,7 @@ export interface ObjectIndex {
    * `lost`: the position is none of the index's present history.
    */
   changes(bucket: string, page: ChangesPage & { readonly after: Position }, signal?: AbortSignal): Promise<Changes | 'lost'>;
-  /** Returns what was written last, newest first, at most one refresh behind. */
+  /** Returns the latest writes, newest first, at most one refresh behind. */
   latest(bucket: string, page: ChangesPage, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
   /** The position after every write that was answered before the call; empty if there is no index. */
   position(bucket: string, signal?: AbortSignal): Promise<Position>;
@@ -230,9 +230,9 @@ export interface ObjectMaintenance {
 // ── sums over the objects that a search finds ────────────────────────────────────────────────────────────────────────
 
 export interface UsageQuery extends ObjectFilter {
-  /** Each once. By folder: the next folder below the prefix, which is empty or ends in a slash, and has at most seven of them. */
+  /** Each at most once. By folder: the next folder below the prefix, which is empty or ends in a slash, and has at most seven slashes. */
   readonly by: readonly UsageBy[];
-  /** Ages are counted from here. */
+  /** The moment to which ages are relative. */
   readonly nowMs: number;
   /** The most groups of one kind, 1 to 1,000. */
   readonly limit: number;
@@ -242,7 +242,7 @@ export interface UsageQuery extends ObjectFilter {
 
 export interface UsageSum {
   readonly objects: number;
-  /** Of the objects whose size is known. */
+  /** The bytes of objects whose size is known. */
   readonly bytes: number;
 }
 
@@ -321,7 +321,7 @@ export interface StateStore {
 
 // ── the audit ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Which records to list. Times are those of the records' ids, in ms since 1970. */
+/** Which records to list. Times are the ids' times, in ms since 1970. */
 export interface AuditQuery {
   /** Inclusive. */
   readonly fromMs?: number;
@@ -344,7 +344,7 @@ export interface AuditStore {
    * that was prepared; else it throws `index.state-missing`.
    */
   append(record: AuditRecord, signal?: AbortSignal): Promise<void>;
-  /** Returns matching records, the newest first: in descending order of their ids. */
+  /** Returns matching records, newest first: in descending order of their ids. */
   list(query: AuditQuery, signal?: AbortSignal): Promise<readonly AuditRecord[]>;
   /**
    * Deletes the oldest of the records from before this moment, in one bounded request; on OpenSearch whole months, and a month

@@ -1,4 +1,4 @@
-/** The logins of the command line, and the credential with which its requests are sent. */
+/** The command line's logins, and the credential that its requests carry. */
 import { FaultError } from '../../base/fault.ts';
 import { registryOrigin, catalogAddress } from './addresses.ts';
 import { keyToken, type Registry } from './registry.ts';
@@ -10,20 +10,20 @@ import { z } from 'zod';
 import { documentRows } from '../../registry/contract/service.ts';
 import { printable } from '../../base/printable.ts';
 
-/** What the environment and the options of a command say. */
+/** What the environment and a command's options say. */
 interface Given {
   readonly registryUrl?: string | undefined;
   readonly apiKey?: string | undefined;
-  /** Where a registry on this machine is. */
+  /** Where to find a registry on this machine. */
   readonly local: {
-    /** Its Unix sockets, the nearest first. */
+    /** Its Unix sockets, nearest first. */
     readonly sockets: readonly string[];
     readonly url: string;
   };
 }
 
 interface ClientDependencies {
-  /** Where the credentials are; undefined for a user without a home. */
+  /** Where the credentials are stored; undefined for a user without a home. */
   readonly folder: string | undefined;
   /** Whether a process listens at the Unix socket. Default: none does. */
   readonly isAnswered?: (socket: string) => Promise<boolean>;
@@ -34,24 +34,24 @@ export type Client = ReturnType<typeof createClient>;
 export function createClient({ folder, isAnswered = async () => false }: ClientDependencies) {
   const store = createStore(folder);
 
-  /** The stored credential for this registry, or for any. An API key precedes a login. */
+  /** The stored credential for this registry, or for any. An API key takes precedence over a login. */
   function stored(url?: string): Registry | undefined {
     const { session, api_key: key } = store.readCredentials();
     const isFor = (found: { readonly registry_url: string }): boolean => url === undefined || found.registry_url === url;
     if (key !== undefined && isFor(key)) return { url: key.registry_url, token: keyToken(key.secret) };
-    // the catalog has another registry now: that needs a new login
+    // the catalog now names another registry, which needs a new login
     if (url === undefined && session !== undefined && store.readConfig()?.registry_url !== session.registry_url) return undefined;
     return session !== undefined && isFor(session) ? { url: session.registry_url, token: session.token } : undefined;
   }
 
   async function end(session: StoredSession, signal: AbortSignal): Promise<void> {
     const answer = await endSession(session, signal);
-    // 401: the session has ended already
+    // 401: the session has already ended
     if (!answer.ok && answer.status !== 401) throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
   }
 
   return {
-    /** Logs in at the catalog, by default the one of the last login, and stores the login. Returns who has logged in where. */
+    /** Logs in at the catalog, by default the last login's, and stores the login. Returns who has logged in, and where. */
     async login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }> {
       const known = catalogUrl ?? store.readConfig()?.catalog_url;
       if (known === undefined)
@@ -59,7 +59,7 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
       const config = await fetchConfig(known, signal);
       const keep = (session: StoredSession): void => {
         store.writeConfig(config);
-        // an API key that was stored is no longer used
+        // a stored API key is no longer used
         store.writeCredentials({ session });
       };
       return { ...config, email: await logIn(config, { ...ports, keep }, signal) };

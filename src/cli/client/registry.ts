@@ -1,6 +1,6 @@
 /**
- * The operations of a running registry, one function for all rows of the contract: what the command line
- * uses. Problem documents become the errors that the operations threw, and answers are checked by their rows.
+ * A running registry's operations for the command line: one function for all rows of the contract. Problem documents become the errors
+ * that the operations threw, and answers are checked by their rows.
  */
 import { z } from 'zod';
 import { operationsOf, type Operations, type PlacedRow } from '../../registry/contract/contract.ts';
@@ -18,16 +18,16 @@ export interface Registry {
   readonly token?: string | undefined;
   /** The path of its Unix socket, if requests go through it. */
   readonly socket?: string | undefined;
-  /** Where it was looked for, if nothing names it. */
+  /** The addresses that were tried, if nothing names the registry. */
   readonly tried?: readonly string[];
 }
 
 /** The message for every wrong, expired or revoked credential. */
 const AUTHENTICATION_FAILED = 'Authentication failed. Check your credentials or API key.';
-/** What may be in a header; anything else cannot be a key that a registry issued. */
+/** The characters of a header; any other text cannot be a key that a registry issued. */
 const SENDABLE = /^[\x21-\x7e]{1,512}$/;
 
-/** The secret of an API key as it is sent. Throws `authentication.failed` for a text that cannot be sent. */
+/** An API key's secret as it is sent. Throws `authentication.failed` for a text that cannot be sent. */
 export function keyToken(text: string): string {
   const secret = text.trim();
   if (!SENDABLE.test(secret)) throw new RequestError('authentication.failed', AUTHENTICATION_FAILED);
@@ -36,12 +36,12 @@ export function keyToken(text: string): string {
 
 const SESSION = { ...loginRows['GET /v1/session'], method: 'GET', path: '/v1/session' } as const;
 
-/** Who this program is to the registry, as the registry says. Rejects as {@link askRegistry} does. */
+/** Who this program is, according to the registry. Rejects as {@link askRegistry} does. */
 export async function readCaller(registry: Registry, signal: AbortSignal): Promise<SessionAnswer> {
   return SESSION.answer.parse(await askRegistry(registry, SESSION, {}, signal));
 }
 
-/** The operations of the control plane. They reject as {@link askRegistry} does. */
+/** The control plane's operations. They reject as {@link askRegistry} does. */
 export function createRegistryOperations(registry: Registry): Operations {
   return operationsOf((row) => (request, context) => askRegistry(registry, row, request, context?.signal));
 }
@@ -58,7 +58,7 @@ export async function askRegistry(
   signal = new AbortController().signal,
 ): Promise<unknown> {
   const address = addressOf(url, row, request);
-  // what any caller may do is done without a credential, also when the stored one is no longer valid
+  // public operations are called without a credential, because the stored one may no longer be valid
   const credential = row.scope === 'none' ? undefined : token;
   const response = await send(address, { method: row.method, body: request.body, token: credential, socket, tried }, signal);
   const what = `${row.method} ${address.pathname} at ${address.origin}`;
@@ -94,7 +94,7 @@ function addressOf(url: string, { path }: Pick<PlacedRow, 'path'>, { params, que
   return address;
 }
 
-/** Encodes a name for a path. The URL parser removes dot segments, encoded or not, so they are refused. */
+/** Encodes a name for a path. Refuses dot segments, because the URL parser removes them, encoded or not. */
 function segmentOf(name: string): string {
   if (/^\.{0,2}$/.test(name)) throw new RequestError('request.not-found', `nothing has the name ${JSON.stringify(name)}`);
   return encodeURIComponent(name);
@@ -115,7 +115,7 @@ function errorOf({ status, json }: Incoming, what: string): Error {
   return new FaultError('registry.unknown-answer', `${what} answered ${status}: ${detail} (${code})`);
 }
 
-/** The further fields of a problem document, as far as a RequestError carries them. */
+/** A problem document's additional fields that a RequestError carries. */
 const extraSchema = z.record(z.string(), z.unknown()).transform((fields) => {
   const shown: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(fields)) if (typeof value === 'string' || typeof value === 'number') shown[name] = value;

@@ -1,6 +1,6 @@
 /**
- * What is stored for one user of this machine: the addresses, an interactive login, an API key. The Python SDK reads and writes
- * the same files, so their form is a contract.
+ * One user's stored files on this machine: addresses, an interactive login, an API key. The Python SDK reads and writes the same files,
+ * so their form is a contract.
  */
 import { z } from 'zod';
 import { jsonOf } from '../../base/json.ts';
@@ -26,7 +26,7 @@ import { join } from 'node:path';
 const CONFIG = 'config.json';
 const CREDENTIALS = 'credentials.json';
 
-/** Raised by a change that earlier versions would misread. */
+/** Raised with any change that earlier versions would misread. */
 const FORMAT = 1;
 
 const catalog = z.string().transform(catalogAddress);
@@ -38,7 +38,7 @@ const session = z.object({
   registry_url: registry,
   catalog_url: catalog,
   token: z.string(),
-  /** When the session ends at the latest, by the clock of this machine, in seconds since 1970. */
+  /** The latest end of the session by this machine's clock, in seconds since 1970. */
   expires_at: z.number(),
 });
 export type StoredSession = z.infer<typeof session>;
@@ -49,7 +49,7 @@ const credentials = z.object({
 });
 type StoredCredentials = z.infer<typeof credentials>;
 
-/** What is stored in the folder; undefined for a user without a home. Each function throws `credentials.unusable`, with what to do, for files that cannot be trusted, read or written. */
+/** What the folder contains; undefined for a user without a home. Each function throws `credentials.unusable`, with advice, for files that cannot be trusted, read or written. */
 export function createStore(folder: string | undefined) {
   function read<Schema extends z.ZodType>(name: string, schema: Schema, forbidden = OPEN_TO_OTHERS): z.output<Schema> | undefined {
     const text = folder === undefined ? undefined : readPrivate(folder, name, forbidden);
@@ -60,7 +60,7 @@ export function createStore(folder: string | undefined) {
     try {
       return schema.parse(json);
     } catch {
-      // an address that may not be used is a mistake of the file as well
+      // an address that may not be used is a mistake in the file too
       throw unusable(`${name} is not as Tally writes it: remove it and log in again`);
     }
   }
@@ -84,11 +84,11 @@ export function createStore(folder: string | undefined) {
     /** Undefined before the first login. */
     readConfig: () => read(CONFIG, config),
     writeConfig: (values: Config) => write(CONFIG, values),
-    /** `isOpenAllowed`: also from files that others can read, to end what is in them. */
+    /** `isOpenAllowed`: even from files that others can read, in order to end the session in them. */
     readCredentials: ({ isOpenAllowed = false } = {}): StoredCredentials =>
       read(CREDENTIALS, credentials, isOpenAllowed ? WRITABLE_BY_OTHERS : OPEN_TO_OTHERS) ?? {},
     writeCredentials: (values: StoredCredentials) => write(CREDENTIALS, values),
-    /** Removes all credentials without reading them, and what killed processes left of them. */
+    /** Removes all credentials without reading them, including what killed processes left. */
     removeCredentials(): void {
       if (folder === undefined || statSync(folder, { throwIfNoEntry: false }) === undefined) return;
       change(`${CREDENTIALS} cannot be removed`, (place) => {
@@ -101,7 +101,7 @@ export function createStore(folder: string | undefined) {
 
 const unusable = (message: string): CommandError => new CommandError('credentials.unusable', message);
 
-/** The folder of all clients of Tally; undefined for a user without a home. */
+/** The folder of all Tally clients; undefined for a user without a home. */
 export function clientFolder(env: Readonly<Record<string, string | undefined>>, home: string): string | undefined {
   const base = env[HAS_MODES ? 'XDG_CONFIG_HOME' : 'APPDATA'] ?? '';
   if (isAbsolute(base)) return join(base, 'tally');
@@ -115,12 +115,12 @@ const isAbsolute = (path: string): boolean => (HAS_MODES ? path.startsWith('/') 
  * A file is replaced as a whole (written beside it, then renamed), so that another process reads the old or the new one.
  */
 
-// Windows lacks the last two: they count as 0 there
+// Windows lacks the last two, which count as 0 there
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const HAS_MODES = process.platform !== 'win32';
 /** Our files have a few hundred bytes. */
 const SIZE_MAX_BYTES = 64 * 1_024;
-/** Bits of a mode that files with credentials must not have. */
+/** Mode bits that credential files must not have. */
 const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
 
@@ -137,7 +137,7 @@ function writePrivate(folder: string, name: string, text: string): void {
   }
 }
 
-/** The content of a file; undefined if it is not there. `forbidden`: the bits that neither its mode nor that of its folder may have. */
+/** A file's content; undefined if it doesn't exist. `forbidden`: the bits that neither its mode nor its folder's may have. */
 function readPrivate(folder: string, name: string, forbidden: number): string | undefined {
   const path = join(folder, name);
   let file: number;
@@ -172,7 +172,7 @@ function check(found: Stats, path: string, forbidden = OPEN_TO_OTHERS): void {
   }
 }
 
-/** Returns the code of an error of the file system: ENOENT. */
+/** A file system error's code, such as ENOENT. */
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

@@ -1,6 +1,6 @@
 /**
- * Grants: who may read which keys. Grants are additive: there are no denials, and order doesn't matter. A person may read the union
- * of what is granted to the person, to the person's groups, and to everyone.
+ * Grants: who may read which keys. They are additive: there are no denials, and order doesn't matter. A person may read the union of what
+ * is granted to the person, to the person's groups, and to everyone.
  */
 import { z } from 'zod';
 import { isBucketName } from '../../base/bucket-name.ts';
@@ -34,12 +34,12 @@ export function granteeOf(text: string): string | { readonly mistake: string } {
   return { mistake: `must be user:EMAIL, group:VALUE with at most ${GROUP_LENGTH_MAX} characters, or everyone` };
 }
 
-/** Half of a surrogate pair is not Unicode text, so no store would keep it as it is. */
+/** Half of a surrogate pair is not Unicode text, so no store would preserve it. */
 function isGroupName(text: string): boolean {
   return text.length <= GROUP_LENGTH_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
-/** Whether a group of this name can be granted something. */
+/** Whether something can be granted to a group of this name. */
 export function isGroup(name: string): boolean {
   return typeof granteeOf(`group:${name}`) === 'string';
 }
@@ -59,7 +59,7 @@ export function parseScope(text: string): BucketPart | 'everything' | { readonly
   return { bucket, prefix };
 }
 
-/** The text of a part in canonical form. */
+/** A part's canonical text. */
 export function formatScope(part: BucketPart | 'everything'): string {
   if (part === 'everything') return '*';
   return part.prefix === '' ? part.bucket : `${part.bucket}/${part.prefix}`;
@@ -81,7 +81,7 @@ export const whereSchema = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The person whom grants are matched against. */
+/** The person against whom grants are matched. */
 export interface Reader {
   readonly email: string;
   readonly emailVerified: boolean;
@@ -93,7 +93,7 @@ export function granteesMatching({ email, emailVerified, groups = [] }: Reader):
   return ['everyone', ...(emailVerified ? [`user:${email.toLowerCase()}`] : []), ...groups.map((group) => `group:${group}`)];
 }
 
-/** The union of what is granted. `tooMany`: more than PARTS_MAX remain after merging, and the person reads none of them. */
+/** The union of what is granted. `tooMany`: more than PARTS_MAX parts remain after merging, and the person can read none of them. */
 export function unionOf(granted: readonly (BucketPart | 'everything')[]): { readonly readable: Readable; readonly tooMany: boolean } {
   const parts: BucketPart[] = [];
   for (const part of granted) {

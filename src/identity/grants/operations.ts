@@ -1,4 +1,4 @@
-/** What administrators do with grants, and the two questions: who may read this, and what may this person read. */
+/** Administrators' operations on grants, and the two questions: who may read this, and what may this person read? */
 import type { AccessView, ReaderView } from '../../registry/contract/access.ts';
 import type { CheckedOperations } from '../../registry/contract/contract.ts';
 import { timeOf } from '../../registry/contract/fields.ts';
@@ -117,7 +117,7 @@ export async function ownAccess(readableBy: ReadableBy, actor: Actor, signal: Ab
   return reads.length > 0 || actor.kind === 'local' ? { reads } : { reads, advice: adviceTo(actor.userId) };
 }
 
-/** Why someone reads nothing, and whom to ask. */
+/** Why someone can read nothing, and whom to ask. */
 function adviceTo(userId: string): string {
   return `Nothing is granted to you, or not any more: groups and roles from the identity provider end some time after a login. Log in again, and if that doesn't help, ask an administrator of this registry for a grant; \`tally admin access --user ${userId}\` says what you read, and why.`;
 }
@@ -135,7 +135,7 @@ function grantsAt(policy: Policy, where: string): readonly Grant[] {
   return part === 'everything' ? policy.grants : policy.grantsOn(part);
 }
 
-/** What a checked text names. */
+/** What a checked text means. */
 function placeOf(where: string): BucketPart | 'everything' {
   const part = parseScope(where);
   if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `where: ${part.mistake}`);
@@ -146,7 +146,7 @@ function isSame(a: Pick<Grant, 'who' | 'where'>, b: Pick<Grant, 'who' | 'where'>
   return a.who === b.who && a.where === b.where;
 }
 
-/** Whether a grant is behind a position in the order of the policy. */
+/** Whether a grant comes after a position in the policy's order. */
 function isAfter(grant: Grant, who: string, where: string): boolean {
   return compareKeys(grant.who, who) > 0 || (grant.who === who && compareKeys(grant.where, where) > 0);
 }

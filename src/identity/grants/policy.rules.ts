@@ -5,27 +5,27 @@ import { compareKeys } from '../../base/key-order.ts';
 import { grantSchema, granteesMatching, parseScope, unionOf, type Grant, type Reader } from './grant.rules.ts';
 import { intersects, type BucketPart, type Readable } from '../../store/readable.rules.ts';
 
-/** More grants than a person can oversee; their record has at most some megabytes, which a process reads after each change. */
+/** More grants than a person can oversee. Their record has a few megabytes at most, which each process reads after a change. */
 export const GRANTS_MAX = 10_000;
 
-/** The people who ask again and again; to merge 10,000 grants takes 20 ms. */
+/** How many people's parts are cached: merging 10,000 grants takes 20 ms. */
 const UNIONS_MAX = 1_000;
 
-/** The grants as stored: all in one record, so that its version shows whether any of them has changed. */
+/** The stored grants: all in one record, whose version shows whether any has changed. */
 export const policySchema = z.object({ grants: z.array(grantSchema).readonly() });
 
-/** The grants, found by whom they are meant for. */
+/** The grants by grantee. */
 export interface Policy {
   readonly grants: readonly Grant[];
-  /** What a person may read. `tooMany`: more than PARTS_MAX parts, of which the person reads none. */
+  /** What a person may read. `tooMany`: more than PARTS_MAX parts, none of which the person can read. */
   readableBy(person: Reader): { readonly readable: Readable; readonly tooMany: boolean };
-  /** The grants that mean a person, in their order. */
+  /** The grants that apply to a person, in order. */
   grantsOf(person: Reader): readonly Grant[];
-  /** The grants of which something lies in this part of a bucket. */
+  /** The grants that cover anything in this part of a bucket. */
   grantsOn(part: BucketPart): readonly Grant[];
 }
 
-/** Reads stored grants. One whose texts this version does not understand grants nothing. */
+/** Reads stored grants. A grant that this version doesn't understand grants nothing. */
 export function policyOf(grants: readonly Grant[]): Policy {
   const placed = grants.flatMap((grant) => {
     const part = parseScope(grant.where);

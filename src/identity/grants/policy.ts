@@ -12,13 +12,13 @@ import type { Actor, KeyActor, SessionActor } from '../../base/actor.ts';
 import type { Telemetry } from '../../process/telemetry.ts';
 import { refs } from '../refs.ts';
 
-/** A state index that was deleted and restored may count its versions from the beginning: what was read is read again after this time. */
+/** After this time, the policy is read again: a state index that was deleted and restored may repeat its versions. */
 const KNOWN_MAX_MS = 60_000;
 
 export interface StoredGrants {
-  /** The policy of this moment. Throws the store's fault. */
+  /** The present policy. Throws the store's fault. */
   current(signal?: AbortSignal): Promise<Policy>;
-  /** Stores what `change` makes of the grants; the same array: nothing changes. Throws `grant.limit` and as updateRecord does. */
+  /** Stores what `change` makes of the grants; the same array means no change. Throws `grant.limit` and what updateRecord throws. */
   change(change: (grants: readonly Grant[]) => readonly Grant[]): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ interface ReaderDependencies {
   readonly everyoneReads: boolean;
 }
 
-/** Creates the function. Administrators read everything, and so does a program on this machine where no one logs in. */
+/** Creates the function. Administrators read everything and, without logins, so do programs on this machine. */
 export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDependencies): ReadableBy {
   async function byGrants(actor: SessionActor | KeyActor, signal: AbortSignal | undefined): Promise<Readable> {
     const { email, isUnverified, groups } = actor;
@@ -99,7 +99,7 @@ export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDep
   };
 }
 
-/** Whether the actor sees what is for administrators only. */
+/** Whether the actor sees what only administrators may see. */
 export function seesAll(actor: Actor): boolean {
   return actor.kind === 'local' || actor.role === 'admin';
 }

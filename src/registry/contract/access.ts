@@ -7,7 +7,7 @@ import { readingReasons, readsText } from './reading-texts.ts';
 import { id, must, pageOf, time, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
-/** An address has at most 254 characters (RFC 5321); of a group's name as many are stored as of the groups of a login. */
+/** An address has at most 254 characters (RFC 5321), and a group's name as many as a login stores. */
 const WHO =
   /^(?:everyone|user:[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}|group:(?:[ -~\u00a0-\ud7ff\ue000-\uffff]|[\ud800-\udbff][\udc00-\udfff]){1,256})$/;
 /** A prefix has at most the 1,024 bytes of a key. */
@@ -69,7 +69,7 @@ const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
 
 const grantColumns = columnsOf<Grant>({ WHO: 'who', WHERE: 'where', 'GRANTED BY': 'granted_by', SINCE: 'created_at' });
 
-/** A prefix that ends within a name means more than the folder that its author may have thought of. */
+/** Warns if a prefix ends within a name, because it then covers more than the folder that its author may have meant. */
 function prefixHints({ where: part }: Grant): readonly string[] {
   const [, prefix = ''] = /^[^/]*\/([^]*)$/.exec(part) ?? [];
   if (/[*?]/.test(prefix)) return [`${part} is compared letter by letter: * and ? stand for themselves`];

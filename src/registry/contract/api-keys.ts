@@ -53,9 +53,9 @@ const createdKey = z.object({
 const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, not only blanks, without control and bidi characters and without an API key`;
 const DAYS_MISTAKE = `must be a whole number from 1 to ${EXPIRES_IN_DAYS_MAX}`;
 const SCOPES_MISTAKE = `must be a list of ${keyScopes.join(', ')}`;
-/** There are three; one that is named twice counts once. */
+/** There are three; duplicates count once. */
 const SCOPES_MAX = 10;
-/** A secret has 52 characters. The rest is for white space around it. */
+/** A secret has 52 characters; the rest is for surrounding white space. */
 const SECRET_LENGTH_MAX = 1_000;
 
 const newKey = bodyOf({
@@ -102,7 +102,7 @@ function ownerText({ user_email: email, user_email_verified: isVerified }: AnyAp
   return isVerified ? email : `${email} (not verified)`;
 }
 
-/** What a person learns when a key was revoked. */
+/** What a person is told after a key was revoked. */
 const KEY_REVOKED = 'Revoked. Every process refuses the key within 5 s.';
 const NONE = 'There are no such API keys here.';
 

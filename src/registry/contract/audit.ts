@@ -6,11 +6,11 @@ import { columnsOf } from './command.ts';
 import { emailText, moment, must, oneOf, pageOf, textOf, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
-/** As the records have it. Date.parse takes 31 days in every month. */
+/** In the records' form. Date.parse accepts 31 days in every month. */
 const DAY = /^\d{4}\/(0[1-9]|1[0-2])\/(0[1-9]|[12]\d|3[01])$/;
 const DAY_MISTAKE = 'must be a day such as 2026/11/21';
 
-/** What was requested and the reason come last, because they may be long. */
+/** Parameters and reason come last, because they may be long. */
 const columns = columnsOf<AuditRecord>({
   TIME: 'eventtime',
   EVENT: 'eventname',

@@ -6,7 +6,7 @@ import { ageOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
 import { count, time } from './fields.ts';
 
-/** How far the index of a bucket can be relied on. */
+/** How far a bucket's index can be relied on. */
 export const bucketStatus = z
   .object({
     state: z
@@ -77,7 +77,7 @@ export const bucket = z
   .meta({ id: 'Bucket', description: 'A connected bucket.' });
 export type Bucket = z.infer<typeof bucket>;
 
-/** A bucket as its caller may see it. */
+/** A bucket as the caller may see it. */
 export const shownBucket = bucket
   .pick({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true })
   .extend(bucket.omit({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true }).partial().shape)
@@ -107,7 +107,7 @@ export const activity = z
   .meta({ id: 'Activity', description: 'What is running and what is waiting, apart from the buckets themselves.' });
 export type Activity = z.infer<typeof activity>;
 
-/** One word where all is well, and one sentence where it is not. */
+/** One word if all is well, otherwise a sentence. */
 function statusText({ status: { state, sentence } }: Pick<Bucket, 'status'>): string {
   return state === 'ok' ? 'ok' : sentence;
 }
@@ -123,7 +123,7 @@ export const bucketFields = columnsOf<Bucket>({
   status: statusText,
 });
 
-/** Buckets as a list of them. */
+/** Buckets as a list. */
 export const bucketColumns = columnsOf<ShownBucket>({
   BUCKET: 'bucket',
   REGION: 'region',
@@ -140,10 +140,10 @@ export interface ListedBuckets {
   readonly activity?: Activity;
 }
 
-/** More than these do not help at once: the table has all. */
+/** More at once don't help: the table has all. */
 const ACTS_MAX = 8;
 
-/** What to do about the buckets that are not well. */
+/** What to do about the buckets that aren't well. */
 function actHints(items: readonly ShownBucket[]): readonly string[] {
   const commands = items.flatMap(({ status }) => (status.act === undefined ? [] : [`To do: ${status.act.command}`]));
   const left = commands.length - ACTS_MAX;

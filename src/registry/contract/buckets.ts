@@ -72,7 +72,7 @@ const params = z.object({ bucket: bucketName });
 /** A webhook as commands show it. */
 export const webhookFields = { url: 'url', token: 'token' } as const;
 
-/** How a store gives its token, which differs from store to store. */
+/** How a store sends its token, which differs from store to store. */
 export function webhookHints(): readonly string[] {
   return [
     'The token is not shown again. Give it to the store as bearer token or password, or append /TOKEN to the URL if it can set only that.',
@@ -224,8 +224,8 @@ export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
 }
 
 /**
- * A bucket as readers see it, who are no administrators: how far its index can be relied on. When the last event came, and when
- * all was last compared, is about keys of the whole bucket.
+ * A bucket as readers, who aren't administrators, see it: how far its index can be relied on. The times of the last event and of the last
+ * full compare concern keys of the whole bucket.
  */
 export function readerView(record: BucketRecord, status: BucketStatus, readable: Readable): ShownBucket {
   const { bucket: name, last_event_at, last_compared_at, status: shown, gaps } = bucketView(record, status);
@@ -234,7 +234,7 @@ export function readerView(record: BucketRecord, status: BucketStatus, readable:
   return { bucket: name, status: sentence, gaps, ...ofWhole };
 }
 
-/** What to do about documents that were indexed before their bucket asked for this enrichment. */
+/** What to do about documents from before the bucket had this enrichment. */
 export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
   return `existing documents lack what enrich ${enrich} asks for; to add it, run \`tally reindex ${name} --fill\``;
 }
@@ -254,7 +254,7 @@ export function statusView(
   };
 }
 
-/** Converts the record of a bucket that is not connected to its form in the API. */
+/** Converts an unconnected bucket's record to its form in the API. */
 export function unconnectedView({ bucket: name, count: events, firstSeenMs, lastSeenMs }: UnconnectedRecord): UnconnectedBucket {
   return { bucket: name, count: events, first_seen_at: timeOf(firstSeenMs), last_seen_at: timeOf(lastSeenMs) };
 }

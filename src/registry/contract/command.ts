@@ -1,15 +1,15 @@
-/** The command of a row: src/cli/from-rows.ts makes `tally …` from it, with its help, options, `--json` and table. */
+/** A row's command: src/cli/from-rows.ts makes `tally …` from it, with help, options, `--json` and table. */
 
 /** Methods, because TypeScript compares their parameters both ways: a row can state the type of its answer. */
 type Of<Arguments extends readonly unknown[], Result> = { call(...values: Arguments): Result }['call'];
 
-/** A field of what is shown, or what is made of it at a moment. */
+/** A field of what is shown, or a function of it and the time. */
 export type Column = string | Of<[item: unknown, nowMs: number], string | number | undefined>;
 
-/** By their names. */
+/** The columns by name. */
 export type Columns = Readonly<Record<string, Column>>;
 
-/** What the person has given, by the names of the API. */
+/** What the person gave, by the API's names. */
 export type Given = Readonly<Record<string, unknown>>;
 
 export interface RowCommand {
@@ -18,34 +18,34 @@ export interface RowCommand {
    * and so are the forms of a body: what is given says which one is meant.
    */
   readonly words: string;
-  /** One sentence, if that of the row is not about this command. */
+  /** One sentence, if the row's does not fit this command. */
   readonly summary?: string;
-  /** Further facts, if those of the row are not about this command. */
+  /** Further facts, if the row's do not fit this command. */
   readonly description?: string;
   readonly examples: readonly [string, ...string[]];
-  /** The names of options, where they are not those of the API. One that ends in `-file` takes a file with the value, which is a secret. */
+  /** The options' names where they differ from the API's. If a name ends in `-file`, the value is a secret, read from a file. */
   readonly options?: Readonly<Record<string, string>>;
-  /** Fields that the command itself gives. */
+  /** Fields that the command itself sets. */
   readonly fixed?: Given;
-  /** Of each item, in a table; of an answer without items, one line each. */
+  /** The columns of each item in a table or, in an answer without items, one line each. */
   readonly columns?: Columns;
-  /** The same of fields of the answer that have fields themselves. */
+  /** The same for fields of the answer that have fields of their own. */
   readonly also?: Readonly<Record<string, Columns>>;
-  /** What stands in place of an empty table. */
+  /** Shown instead of an empty table. */
   readonly none?: string;
-  /** What is printed besides, or in place of columns. */
+  /** Printed besides the columns, or instead of them. */
   readonly text?: Of<[answer: unknown, given: Given], string>;
-  /** Set if all items can be printed, each as one line of JSON: what the line holds. */
+  /** Set if all items can be printed as JSON lines: what a line contains. */
   readonly jsonl?: Of<[item: unknown], unknown>;
   /** Hints below the answer. */
   readonly hints?: Of<[answer: unknown, given: Given], readonly string[]>;
-  /** Whether the answer is bad news, so that the exit code is 1. */
+  /** Whether the answer is bad news, for which the exit code is 1. */
   readonly fails?: Of<[answer: unknown], boolean>;
-  /** What a person agrees to first, at the terminal or by `--yes`; undefined: nothing. */
+  /** What a person must first agree to, at the terminal or with `--yes`; undefined: nothing. */
   readonly confirm?: Of<[given: Given], string | undefined>;
 }
 
-/** Columns of this type: a field that it does not have is a mistake. */
+/** The columns of this type, checked for fields that it doesn't have. */
 export function columnsOf<Item>(
   columns: Readonly<Record<string, (keyof Item & string) | ((item: Item, nowMs: number) => string | number | undefined)>>,
 ): Columns {

@@ -11,7 +11,7 @@ const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}
 
 const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
 
-/** What a bucket is to have in AWS, in a query and in a body. */
+/** What a bucket should have in AWS, in a query and in a body. */
 export const requestFields = {
   source: z
     .enum(bucketSources, oneOf(bucketSources))
@@ -109,7 +109,7 @@ const diagnosis = z
   .meta({ id: 'Diagnosis', description: 'What the connection checks found.' });
 export type Diagnosis = z.infer<typeof diagnosis>;
 
-/** What a removal has left there, as commands say it. */
+/** What a removal left there, as commands report it. */
 export function keptHints({ kept = [] }: { readonly kept?: z.infer<typeof keptParts> | undefined }): readonly string[] {
   return kept.map(({ name, reason }) => `Left in AWS: ${name}: ${reason}`);
 }
@@ -142,7 +142,7 @@ const WRITE_ERRORS = [
   'connect.removing',
 ] as const;
 
-/** Of what makes the parts of a bucket. */
+/** The errors of whatever makes a bucket's parts. */
 export const APPLY_ERRORS = [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'] as const;
 
 export const connectionRows = {

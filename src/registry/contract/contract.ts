@@ -1,5 +1,5 @@
 /**
- * The contract of the API: each operation once, as a row. All that follows from an operation is made from its row:
+ * The API's contract: each operation once, as a row. Everything that follows from an operation is made from its row:
  *
  *   row ──► its route, checks and authorisation (src/registry/control-plane.ts) ──► its operation (src/registry/operations/operations.ts)
  *       ├──► OpenAPI, docs/reference/api.md, and the client behind `--registry`
@@ -63,16 +63,16 @@ export type OperationName = ControlName | ListenerName;
 
 /** What accompanies each request. */
 export interface Context {
-  /** Who sends the request, as the registry knows it. */
+  /** Who sends the request, as far as the registry knows. */
   readonly actor: Actor;
-  /** Identifies the request in the audit. Absent: each act gets an id. */
+  /** Identifies the request in the audit. Absent: each action gets an id. */
   readonly requestId?: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * The control plane as its callers see it, which a registry knows by their credentials. Each operation rejects with a RequestError
- * for what the caller can correct, with a FaultError, or with the signal's reason.
+ * The control plane as its callers, known by their credentials, see it. Each operation rejects with a RequestError for what the caller
+ * can correct, with a FaultError, or with the signal's reason.
  */
 export type Operations = {
   readonly [Key in keyof ControlRows as ControlRows[Key]['operation']]: (
@@ -81,7 +81,7 @@ export type Operations = {
   ) => Promise<AnswerOf<ControlRows[Key]>>;
 };
 
-/** The control plane as it is implemented: requests are checked already. */
+/** The control plane's implementation, whose requests are already checked. */
 export type CheckedOperations = {
   readonly [Key in keyof ControlRows as ControlRows[Key]['operation']]: (
     request: CheckedOf<ControlRows[Key]>,
@@ -89,12 +89,12 @@ export type CheckedOperations = {
   ) => Promise<AnswerOf<ControlRows[Key]>>;
 };
 
-/** The query of an operation, as its callers send it. */
+/** An operation's query, as callers send it. */
 export type OperationQuery<Name extends ControlName> = Parameters<Operations[Name]>[0] extends { readonly query?: infer Query }
   ? NonNullable<Query>
   : never;
 
-/** The body of an operation, as its callers send it. */
+/** An operation's body, as callers send it. */
 export type OperationBody<Name extends ControlName> = Parameters<Operations[Name]>[0] extends { readonly body?: infer Body }
   ? NonNullable<Body>
   : never;
@@ -112,9 +112,9 @@ export type PlacedRow<Name extends string = OperationName> = Row &
 export const rows: readonly PlacedRow[] = placed<OperationName>(contract);
 /** The rows of the control plane. */
 export const rowsOfControlPlane: readonly PlacedRow<ControlName>[] = placed<ControlName>(controlRows);
-/** The rows that the health listener has too. */
+/** The rows that the health listener serves too. */
 export const rowsOfHealth: readonly PlacedRow<HealthName>[] = placed<HealthName>(healthRows);
-/** The rows that the listeners answer themselves. */
+/** The rows that the listeners themselves answer. */
 export const rowsOfListener: readonly PlacedRow<ListenerName>[] = placed<ListenerName>(listenerRows);
 
 function placed<Name extends string>(group: Readonly<Record<string, Row & { readonly operation: Name }>>): readonly PlacedRow<Name>[] {

@@ -6,11 +6,11 @@ import { BUCKET_NAME } from '../../base/bucket-name.ts';
 const KEY_BYTES_MAX = 1_024;
 /** The longest id. Ids of SQS and of Tally are shorter. */
 const ID_LENGTH_MAX = 255;
-/** No position needs more: a bucket's name and a key, each byte of which JSON may escape sixfold, in base64. */
+/** The longest cursor: a bucket's name and a key, each byte of which JSON may escape to six, in base64. */
 const CURSOR_LENGTH_MAX = 12_000;
 const LIMIT_MAX = 1_000;
 
-/** Returns the message for a value of the wrong type or a missing value. */
+/** The message for a missing value or one of the wrong type. */
 export function must(message: string) {
   return { error: ({ input }: { readonly input?: unknown }) => (input === undefined ? 'must be given' : message) };
 }
@@ -81,7 +81,7 @@ export const cursor = z
   .max(CURSOR_LENGTH_MAX, 'must be the `next` of an earlier page')
   .describe('The `next` of the previous page; absent for the first page.');
 
-/** Which page of a list. */
+/** The page of a list. */
 export const paging = { limit, cursor: cursor.exactOptional() };
 
 /** A parameter that may be given several times. */
@@ -125,5 +125,5 @@ export function timeOfMaybe(ms: number | undefined): string | undefined {
 /** A count of things. */
 export const count = z.int().min(0);
 
-/** What whatever AWS does for a bucket may fail with. */
+/** The errors with which any AWS request for a bucket may fail. */
 export const AWS_REFUSALS = ['connect.denied', 'connect.unavailable', 'connect.credentials'] as const;

@@ -43,13 +43,13 @@ const columns = columnsOf<Gap>({
   BUCKET: 'bucket',
   PREFIX: 'prefix',
   SINCE: (of, nowMs) => momentOfText(of.since, nowMs),
-  // changes may be missing until a change in AWS has taken effect: until now, as far as it is known
+  // changes may be missing until a change in AWS has taken effect: as far as is known, until now
   LAST: (of, nowMs) => ageOfText(of.last_seen_at, nowMs),
   WHY: 'why',
   NEXT: nextText,
 });
 
-/** What happens to the gap next, and when by the present plan. */
+/** What happens to the gap next, and when, according to the present plan. */
 function nextText({ state, job_id: job, next = '', due_at: due }: Gap, nowMs: number): string {
   if (state === 'closed') return `closed by ${job ?? 'a re-index'}`;
   return due === undefined || Date.parse(due) <= nowMs ? next : `${next}, at ${clockText(due, nowMs)}`;

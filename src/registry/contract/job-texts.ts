@@ -1,4 +1,4 @@
-/** What people read of a job. */
+/** The texts that people read about a job. */
 import { shellWord } from '../../base/commands.ts';
 import { faults, isFaultCode } from '../../base/fault.ts';
 import { countText, dollarsText, percentText, sizeText } from '../../base/texts.ts';
@@ -7,18 +7,18 @@ import { columnsOf } from './command.ts';
 import { differenceKinds, type ExampleKind } from '../../records/counts.ts';
 import type { Job, JobCounts } from './job.ts';
 
-/** Returns what a job does now. A change is shown immediately. */
+/** What a job is doing now. Changes show immediately. */
 export function stageOf({ state, phase }: Job): string {
   if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
   return state;
 }
 
-/** How many of the deletions that a job held back wait for a person who has not decided about them. */
+/** How many of the deletions that a job held back still wait for a person's decision. */
 export function heldBack({ waiting }: Job): number {
   return waiting === undefined || waiting.declined_at !== undefined ? 0 : waiting.deletions;
 }
 
-/** Returns what the user can do about the deletions that a job held back, or about what it could not fill in. */
+/** What a person can do about the deletions that a job held back, or about what it could not fill in. */
 export function jobAdvice(job: Job): readonly string[] {
   const held = heldBack(job);
   if (held === 0) return unfilledText(job);
@@ -51,10 +51,10 @@ export const kindNames: Readonly<Record<ExampleKind, string>> = {
   refused: 'refused',
 };
 
-/** A column of what was counted, once anything was. */
+/** A column for a count, once it is above zero. */
 const counted = (text: (counts: JobCounts, job: Job) => string | undefined) => (job: Job) => job.counts && text(job.counts, job);
 
-/** What a job found and did; a report writes nothing. */
+/** What a job found and did. A report writes nothing. */
 export const countColumns = columnsOf<Job>({
   listed: counted(({ listed, bytes_listed: bytes }) => `${countText(listed, 'object')}, ${sizeText(bytes) ?? ''}`),
   scanned: counted(({ scanned }) => countText(scanned, 'document')),
@@ -109,7 +109,7 @@ function adviceText(code = ''): string | undefined {
   return isFaultCode(code) ? faults[code].advice : undefined;
 }
 
-/** What became of the deletions that a job held back. */
+/** What happened to the deletions that a job held back. */
 function waitingText(waiting: Job['waiting']): string {
   if (waiting === undefined) return 'none waiting';
   const { deletions, declined_at: declined } = waiting;
@@ -125,7 +125,7 @@ function refusedText(count: number, examples: NonNullable<Job['examples']>['refu
   return `${countText(count)}: ${first}${others.length === 0 ? '' : ', and others: --json names them'}`;
 }
 
-/** What a job held back is not done, although the job is. */
+/** A job may be done although the deletions that it held back aren't. */
 export function stateText(job: Job): string {
   const held = heldBack(job);
   return held > 0 ? `${job.state}, ${countText(held)} held` : job.state;

@@ -13,7 +13,7 @@ import type { Job, JobCounts } from './job.ts';
 const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
-/** The job as it is shown to users. `waiting`: the deletions of its bucket that wait for a person. */
+/** The job as people see it. `waiting`: its bucket's deletions that wait for a person. */
 export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowMs: number } & Pick<BucketRecord, 'waiting'>): Job {
   const { startedAtMs, comparingAtMs } = job;
   return {
@@ -42,14 +42,14 @@ export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowM
   };
 }
 
-/** Not while the job runs: it may hold back more. */
+/** Absent while the job runs, because it may hold back more. */
 function waitingOf({ id, state }: JobRecord, all: NonNullable<BucketRecord['waiting']>): Job['waiting'] {
   const found = all.find(({ jobId }) => jobId === id);
   if (found?.count === undefined || state === 'queued' || state === 'running') return undefined;
   return { deletions: found.count, declined_at: timeOfMaybe(found.declinedAtMs) };
 }
 
-/** What keeps a job from going on. */
+/** What prevents a job from continuing. */
 function lastFaultOf({ parts = [], waits }: JobRecord): Job['last_fault'] {
   const fault: JobFault | undefined = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
   return fault && { code: fault.code, reason: fault.reason, ...defined({ after: fault.after }) };
@@ -64,12 +64,12 @@ function measuresOf(job: JobRecord, counts: ReconcileCounts, nowMs: number): Par
   };
 }
 
-/** A job that is still running never shows a progress of 1. */
+/** A running job never shows a progress of 1. */
 const PROGRESS_MAX_RUNNING = 0.99;
 
 /**
- * The share of the documents at the job's start that were scanned. The number of keys that the index lacks is unknown:
- * once more objects were listed than there were documents, there is no progress value.
+ * The scanned share of the documents at the job's start. How many keys the index lacks is unknown, so there is no value once more objects
+ * were listed than there were documents.
  */
 function progressOf({ state, documentsAtStart = 0 }: JobRecord, { listed, scanned }: ReconcileCounts): number | undefined {
   if (state === 'done') return 1;
@@ -91,5 +91,5 @@ function countsView(counts: ReconcileCounts): JobCounts {
   return { ...shown, equal: shown.equal + shown.incomplete };
 }
 
-/** The counts of a job that has not compared anything. */
+/** The counts of a job that has compared nothing yet. */
 export const zeroCounts: JobCounts = countsView(noCounts);

@@ -26,7 +26,7 @@ const reindexBody = z
   .prefault({});
 export type ReindexRequest = z.output<typeof reindexBody> & { readonly bucket: string };
 
-/** What a caller wants of a job. */
+/** What a caller asks of a job. */
 const changeBody = z
   .union(
     [
@@ -63,7 +63,7 @@ const jobColumns = columnsOf<Job>({
 const params = z.object({ id: id.describe('The ID of the job.') });
 const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
 
-/** A command that changes a job, and shows it then. */
+/** A command that changes a job, and then shows it. */
 function act(word: string, fixed: JobChange, summary: string, description = ''): RowCommand {
   const examples = [`tally jobs ${word} ${JOB.params.id}`] as const;
   return { words: `jobs ${word} <id>`, summary, description, fixed, columns: jobFields, examples };

@@ -18,7 +18,7 @@ export function jsonSchemaOf(schema: z.ZodType): Described {
   } = z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
-    // of a type only: in OpenAPI a read-only field is one that requests must not have
+    // only the types are read-only: in OpenAPI, a read-only field is one that requests must not contain
     override: ({ jsonSchema }) => void delete jsonSchema.readOnly,
   });
   return { schema: rest, named };

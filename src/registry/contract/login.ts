@@ -8,7 +8,7 @@ import type { Row, RowKey } from './row.ts';
 
 /** Longer than any code, token or verifier: RFC 7636 permits 128 characters. */
 const SECRET_LENGTH_MAX = 128;
-/** What clients keep in it is a random text. */
+/** Clients put a random text into it. */
 const STATE_LENGTH_MAX = 512;
 /** Issuers send codes and states of up to some kilobytes. */
 const ANSWER_LENGTH_MAX = 4_096;
@@ -67,7 +67,7 @@ const session = z
   })
   .meta({ id: 'Session', description: 'Who the caller is, and what they may do and read.' });
 export type SessionAnswer = z.infer<typeof session>;
-/** What the caller may read, and why that is less than expected. */
+/** What the caller may read, and why it may be less than expected. */
 export type OwnAccess = Pick<SessionAnswer, 'reads' | 'advice'>;
 
 export const loginRows = {

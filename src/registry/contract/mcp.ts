@@ -1,9 +1,9 @@
-/** The endpoint for programs that act for people. Its messages are those of the Model Context Protocol. */
+/** The endpoint for programs that act for people. It speaks the Model Context Protocol. */
 import { z } from 'zod';
 import { must } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
-/** Ids are texts or numbers that the caller chooses; those of all known programs are shorter. */
+/** The longest message id. Callers choose texts or numbers; all known programs' ids are shorter. */
 const ID_LENGTH_MAX = 128;
 const METHOD_LENGTH_MAX = 128;
 

@@ -5,10 +5,10 @@ import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemS
 
 const PROBLEM = '#/components/schemas/Problem';
 
-/** The URL and the headers are read before it is known which operation is meant. */
+/** URL and headers are read before the operation is known. */
 const HEADERS_TOO_LARGE = problemResponse('Codes: request.too-large. The URL and the headers are larger than 16 KiB together.');
 
-/** The document of these rows, as JSON. */
+/** These rows' document, as JSON. */
 export function openApiOf(rows: readonly PlacedRow[], version: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const row of rows) paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: operationOf(row) };
@@ -94,7 +94,7 @@ function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
   const byStatus = Object.groupBy(errorCodesOf(row), (code) => statusOf(code));
   return Object.fromEntries(
     Object.entries(byStatus)
-      // a status that otherStatuses documents is not documented a second time
+      // statuses in otherStatuses are already documented
       .filter(([status]) => !(Number(status) in (row.otherStatuses ?? {})))
       .map(([status, codes = []]) => [status, problemResponse(`Codes: ${codes.join(', ')}.`)]),
   );

@@ -36,7 +36,7 @@ export const generalErrors = [
   'internal.unexpected',
 ] as const satisfies readonly (RequestErrorCode | FaultCode)[];
 
-/** The further errors of operations that not every caller may call. */
+/** Additional errors of operations that not every caller may call. */
 export const authorisationErrors = [
   'authentication.failed',
   'request.rate-limited',
@@ -44,5 +44,5 @@ export const authorisationErrors = [
   'session.required',
 ] as const satisfies readonly RequestErrorCode[];
 
-/** The further errors that operations with a body can return. */
+/** Additional errors of operations with a body. */
 export const bodyErrors = ['request.too-large', 'request.unsupported-media-type'] as const satisfies readonly RequestErrorCode[];

@@ -1,4 +1,4 @@
-/** A row of the contract, which describes one operation, and the types that are derived from it. */
+/** A row of the contract, which describes one operation, and the types derived from it. */
 import { z } from 'zod';
 import type { FaultCode } from '../../base/fault.ts';
 import type { Scope } from '../../identity/authorise.rules.ts';
@@ -7,7 +7,7 @@ import { RequestError, type RequestErrorCode } from '../../base/request-error.ts
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** `{name}` stands for a parameter. */
+/** `{name}` is a parameter. */
 export type RowKey = `${Method} /${string}`;
 
 export interface Row {
@@ -19,26 +19,26 @@ export interface Row {
   readonly description?: string;
   /** Who may call it. */
   readonly scope: Scope;
-  /** Set if the cookie of a session is no credential here: the caller sends a bearer token. */
+  /** Set if a session's cookie is no credential here: callers send a bearer token. */
   readonly bearerOnly?: true;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
-  /** The body of the response; absent: it has none. */
+  /** The response's body; absent: none. */
   readonly answer?: z.ZodType;
   /** Default: 200, or 204 without an answer. */
   readonly status?: number;
   /** Other statuses that are not errors, with what they mean. */
   readonly otherStatuses?: Readonly<Record<number, string>>;
-  /** Those of the other statuses whose answers have no body. */
+  /** The other statuses whose answers have no body. */
   readonly emptyStatuses?: readonly number[];
-  /** The media type of the response. Default: application/json. */
+  /** The response's media type. Default: application/json. */
   readonly media?: string;
-  /** Set if programs that act for people have it as a tool, which only reads. */
+  /** Set if it is a tool of programs that act for people. Tools only read. */
   readonly tool?: { readonly name: string; readonly title: string; readonly description: string };
-  /** Set if it reads much of the index: `search`, of which a few run at a time, or `sum`, which reads all that matches and runs alone. */
+  /** Set if it reads much of the index: `search`, of which a few run at a time, or `sum`, which reads everything that matches and runs alone. */
   readonly heavy?: 'search' | 'sum';
-  /** Its command, or several that each give a part of the request. */
+  /** Its command, or several commands, each of which gives part of the request. */
   readonly cli?: RowCommand | readonly RowCommand[];
   /** The error codes that this operation can return besides those of every operation. */
   readonly errors?: readonly (RequestErrorCode | FaultCode)[];
@@ -58,12 +58,12 @@ type Optional<Name extends string, Value> = undefined extends Value
     ? { readonly [Key in Name]?: Value }
     : { readonly [Key in Name]: Value };
 
-/** A request as a caller sends it. Fields with a default may be left out. */
+/** A request as callers send it: fields with a default may be absent. */
 export type RequestOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.input<P> } : object) &
   (R extends { readonly query: infer Q extends z.ZodType } ? Optional<'query', z.input<Q>> : object) &
   (R extends { readonly body: infer B extends z.ZodType } ? Optional<'body', z.input<B>> : object);
 
-/** A request after it was checked, with every default filled in. */
+/** A checked request, with every default filled in. */
 export type CheckedOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.output<P> } : object) &
   (R extends { readonly query: infer Q extends z.ZodType } ? { readonly query: z.output<Q> } : object) &
   (R extends { readonly body: infer B extends z.ZodType } ? { readonly body: z.output<B> } : object);
@@ -89,7 +89,7 @@ export function checkRequest(row: Pick<Row, 'params' | 'query' | 'body'>, reques
   const query = (row.query ?? nothing).safeParse(request.query ?? {});
   const body = (row.body ?? noBody).safeParse(request.body ?? undefined);
   if (params.success && query.success && body.success) return { params: params.data, query: query.data, body: body.data };
-  // a value may break two rules that have one message
+  // a value may break two rules that share a message
   const mistakes = new Set([...mistakesOf(params, 'parameter'), ...mistakesOf(query, 'parameter'), ...mistakesOf(body, 'field')]);
   throw new RequestError('request.invalid', [...mistakes].join('; '));
 }

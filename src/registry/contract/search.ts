@@ -1,4 +1,4 @@
-/** What a search takes and answers. */
+/** A search's parameters and answer. */
 import { z } from 'zod';
 import { objectDocumentSchema, type ObjectDocument } from '../../ordering/document.ts';
 import { sortFields, sortOrders } from '../../store/conditions.rules.ts';
@@ -20,7 +20,7 @@ import {
   time,
 } from './fields.ts';
 
-/** A document of the index, in the form in which it is stored. */
+/** A document of the index, as stored. */
 export const storedObject = objectDocumentSchema;
 export type StoredObject = ObjectDocument;
 
@@ -33,7 +33,7 @@ const PAIRS_MAX = 16;
 const size = z.int(must('must be a whole number of bytes')).min(0, 'must be at least 0');
 const pair = textOf(PAIR_LENGTH_MAX, 1);
 
-/** What narrows a search. */
+/** The filters that narrow a search. */
 export const filterFields = {
   query: textOf(QUERY_LENGTH_MAX)
     .exactOptional()

@@ -6,23 +6,23 @@
  */
 import type { ConnectionView } from './connections.ts';
 
-/** Ten minutes and more. AWS needs one at most until policies count. */
+/** Ten minutes or more. AWS takes at most one until policies take effect. */
 const REQUESTS_MAX = 300;
-/** Whatever the registry asks for, it is not asked more often. */
+/** The shortest wait, whatever the registry asks for. */
 const WAIT_MIN_MS = 500;
 
-/** What to say of an apply that does not end. */
+/** What to say if the passes don't end. */
 export const NOT_SHOWN_YET = 'AWS does not show yet what was made';
 
 interface ApplyParts {
-  /** Sends the request of a pass. */
+  /** Sends one pass's request. */
   readonly request: () => Promise<ConnectionView>;
-  /** What the next pass waits for, in the words of the registry. */
+  /** What the next pass waits for, in the registry's words. */
   readonly onWaiting: (waitingFor: string) => void;
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** Repeats the request until everything is applied. Undefined: AWS did not show it in all these requests. Throws what they throw. */
+/** Repeats the request until everything is applied. Undefined: after all these requests, AWS doesn't show it yet. Throws what they throw. */
 export async function untilApplied({ request, onWaiting, sleep }: ApplyParts): Promise<ConnectionView | undefined> {
   for (let count = 0; count < REQUESTS_MAX; count += 1) {
     const answer = await request();

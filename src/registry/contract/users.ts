@@ -72,7 +72,7 @@ function reasonText({ role_source: source, appointed_by: by }: User): string | u
   return by === undefined ? source : `${source} by ${by}`;
 }
 
-/** The person as the command has named it, or as it is known. */
+/** The person as the command named them, or by their known address. */
 function nameIn({ user: known }: Person, { id }: Given): string {
   return known?.email ?? String(id);
 }

@@ -20,21 +20,21 @@ interface AddBucketDependencies extends WithPorts<'state' | 'clock' | 'telemetry
 
 interface Added {
   readonly record: BucketRecord;
-  /** How far its parts in AWS are made. Absent: it needs none. */
+  /** The state of its parts in AWS. Absent: it needs none. */
   readonly connection: ConnectionView | undefined;
-  /** Of its webhook, if it had none. */
+  /** Its webhook's token, if it had none before. */
   readonly token: string | undefined;
-  /** It is new, or it is connected in another way than before. */
+  /** Whether it is new, or connected in another way than before. */
   readonly isChanged: boolean;
   /** The first re-index, if one was started. */
   readonly jobId: string | undefined;
-  /** The bucket asks for more enrichment than before, which the documents lack that are indexed already. */
+  /** Whether the bucket has more enrichment than before, which its existing documents lack. */
   readonly isFillWanted: boolean;
 }
 
 /**
- * Connects a bucket: its index, its mark and its record, then its parts in AWS, then its first re-index. What is refused stores
- * nothing. Throws as ConnectBucket.connect() and an apply do.
+ * Connects a bucket: its index, its mark and its record, then its parts in AWS, then its first re-index. A refused request stores
+ * nothing. Throws what ConnectBucket.connect() and an apply throw.
  */
 export async function addBucket(parts: AddBucketDependencies, request: AddBucketRequest, by: string, signal: AbortSignal): Promise<Added> {
   const { state, connectBucket, connections } = parts;
@@ -43,7 +43,7 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   refuseTopic(sourceOf(request, before), request.topic_arn);
   const agreement = defined({ token: request.plan, isSwitchAgreed: request.switch_on_eventbridge });
   const hasParts = await connections.check(request, agreement, signal);
-  // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
+  // a connected bucket's record follows once the new source's parts are made: until then, the earlier ones deliver
   await connectBucket.connect(before === undefined ? request : omit(request, 'source', 'topic_arn'), by, signal);
   const connection = hasParts ? await connections.apply(request, agreement, signal) : undefined;
   const token = await newWebhookToken(parts, bucket, ({ webhookTokens = [] }) => webhookTokens.length === 0);

@@ -1,4 +1,4 @@
-/** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
+/** Disconnects a bucket: deletes its record, then whatever Tally stored for it. The bucket itself is never touched. */
 import type { BucketRecord } from '../../records/bucket.ts';
 import { isBucketName } from '../../base/bucket-name.ts';
 import { lastBeginOf } from '../../records/job.ts';
@@ -25,7 +25,7 @@ export async function disconnectBucket(parts: DisconnectDependencies, bucket: st
   await jobs.cancelOf(bucket);
   const record = await readRecord(state, refs.bucket(bucket), signal);
   await removeRecord(state, refs.bucket(bucket).id);
-  // one that was started meanwhile
+  // a job that was started in the meantime
   await jobs.cancelOf(bucket);
   await objects.removeBucket(bucket, signal);
   await removeGaps(state, bucket);
@@ -46,6 +46,6 @@ async function restore(parts: DisconnectDependencies, again: BucketRecord, signa
   const mark = { bucket, enrich, seenAtMs: parts.clock.nowMs(), order: lastBeginOf(again), isHeld: false, isProven };
   await openNeverCompared(parts, mark, 'after');
   await parts.objects.createBucket(bucket, signal);
-  // the record may name the index that was removed: found only by the next watch, it would cost another re-index
+  // the record may name the removed index: if only the next watch found that, it would cost another re-index
   await noteIndex(parts, bucket, signal);
 }

@@ -61,11 +61,11 @@ interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>,
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly connections: Connections;
   readonly processes: Pick<Processes, 'troubles'>;
-  /** What the settings say about the issuer and about administrators. */
+  /** The settings about the issuer and about administrators. */
   readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules };
-  /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. */
+  /** The time between scheduled compares of a whole bucket; 0: none. */
   readonly compareIntervalMs: number;
-  /** Where stores post the events of a bucket. */
+  /** The address to which stores post a bucket's events. */
   readonly webhookUrl: (bucket: string) => string;
   /** Whether every user reads everything, as TALLY_READERS says. */
   readonly everyoneReads: boolean;
@@ -75,7 +75,7 @@ type ReadOperations = Pick<CheckedOperations, 'searchObjects' | 'listChanges' | 
 type LetterOperations = Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleOperations = Pick<CheckedOperations, 'listUsers' | 'changeUser'>;
 
-/** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
+/** Creates the operations. They throw RequestError for what the caller can correct, and faults. Every operation that changes something is audited. */
 export function createOperations(subjects: Subjects): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
   const { state, jobs, deadLetters, connections } = subjects;
   const audited = createAudited(subjects);
@@ -197,7 +197,7 @@ interface ReadParts extends Subjects {
   readonly readableBy: ReadableBy;
 }
 
-/** What everyone who may read anything asks: answers are of what the caller may read. */
+/** Operations for everyone who may read anything. Answers contain only what the caller may read. */
 function readOperations(parts: ReadParts): ReadOperations {
   const { state, statuses, readableBy } = parts;
   const search = createSearch(parts);
@@ -234,7 +234,7 @@ function readOperations(parts: ReadParts): ReadOperations {
   };
 }
 
-/** A status as this caller may see it: what a person does about it is for administrators. */
+/** A status as this caller may see it: only administrators see what to do about it. */
 function statusFor(actor: Actor, { act, ...status }: Bucket['status']): Bucket['status'] {
   return seesAll(actor) ? { ...status, act } : status;
 }
@@ -244,7 +244,7 @@ function shownTo(actor: Actor, readable: Readable, record: BucketRecord, status:
   return seesAll(actor) ? bucketView(record, status) : readerView(record, status, readable);
 }
 
-/** What people do with dead letters. */
+/** Operations on dead letters. */
 function letterOperations(deadLetters: Subjects['deadLetters'], audited: ReturnType<typeof createAudited>): LetterOperations {
   return {
     listDeadLetters: async ({ query }, { signal }) => ({ items: (await deadLetters.list(query.limit, signal)).map(deadLetterView) }),
@@ -276,7 +276,7 @@ function userEventOf(wanted: UserChange): AuditEvent {
   return wanted.disabled ? 'UserDisable' : 'UserEnable';
 }
 
-/** What administrators do with the users. */
+/** Administrators' operations on users. */
 function peopleOperations(people: ReturnType<typeof createPeople>, audited: ReturnType<typeof createAudited>): PeopleOperations {
   return {
     listUsers: ({ query }, { signal }) => people.list(query, signal),
@@ -288,12 +288,12 @@ function peopleOperations(people: ReturnType<typeof createPeople>, audited: Retu
   };
 }
 
-/** A job has much else, and thousands may be stored. */
+/** Only what is counted: a job has many other fields, and thousands may be stored. */
 const stateOfJob = z.object({ state: jobSchema.shape.state });
 
 /**
- * What is at work and what waits besides the buckets themselves, in numbers, from what is known or read in one request. Throws the
- * store's fault.
+ * How much is at work and how much waits, apart from the buckets themselves, from what is known or read in one request. Throws the store's
+ * fault.
  */
 export async function activityOf({
   state,

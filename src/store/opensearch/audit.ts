@@ -12,7 +12,7 @@ import { type IndexNames, createAliased } from './setup.ts';
 interface AuditDependencies {
   readonly client: OpenSearchClient;
   readonly names: IndexNames;
-  /** Settings and mappings of the index of a month. */
+  /** Settings and mappings of a month's index. */
   readonly newIndex: Readonly<Record<string, unknown>>;
 }
 
@@ -91,7 +91,7 @@ function filterOf({ fromMs, toMs, email, event, key }: Omit<AuditQuery, 'limit' 
   ];
 }
 
-/** The indices of months that ended at or before this moment, the oldest first. Other indices are never deleted. */
+/** The indices of months that ended at or before this moment, oldest first. Other indices are never deleted. */
 function oldIndices(answer: OpenSearchAnswer, names: IndexNames, beforeMs: number): readonly string[] {
   const beginning = names.auditIndex('');
   return Object.keys(parseAnswer(indicesSchema, bodyOf(answer)))

@@ -94,7 +94,7 @@ export interface BulkAction {
   readonly write: IndexWrite;
   readonly alias: string;
   readonly id: string;
-  /** Of a tombstone: the index held nothing of the key. */
+  /** For a tombstone: the index held nothing under the key. */
   readonly neverHeld?: true;
 }
 
@@ -119,7 +119,7 @@ export function linesOf({ write: { document, equalClock }, alias, id, neverHeld 
   return `${action}\n${JSON.stringify(document).slice(0, -1)},${JSON.stringify(searched).slice(1)}\n`;
 }
 
-/** The parts of an action line around its id. Many documents in a row have the same: those of one page of a listing have one clock. */
+/** The parts of an action line around its id. Consecutive documents often share them: those of one listing page have one clock. */
 const actionBegin = cachingLatest((alias: string) => `{"index":{"_index":"${alias}","_id":`);
 const actionEnds = {
   accept: cachingLatest((clock: number) => `,"version":${clock},"version_type":"external_gte"}}`),
@@ -133,7 +133,7 @@ const answerSchema = z.object({ items: z.array(itemSchema) });
 
 /** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
 export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly IndexWriteAnswer[] {
-  // the schema takes as long as reading the JSON
+  // checking the schema takes as long as parsing the JSON
   if (sayWritten(body, actions.length)) return actions.map(() => WRITTEN);
   const { items } = parseAnswer(answerSchema, body);
   if (items.length !== actions.length) parseAnswer(z.array(z.unknown()).length(actions.length), items);
@@ -159,7 +159,7 @@ function createdTombstones(actions: readonly BulkAction[], body: unknown): reado
   return actions.filter((action, at) => isExactDelete(action) && items[at]?.index.result === 'created' && isAlone(action));
 }
 
-/** Whether the answer has this many items, and each says that its document was written, as almost all do. Any other answer passes the schema. */
+/** Whether the answer has this many items and each was written, as in almost all answers. Any other answer is checked by the schema. */
 function sayWritten(body: unknown, count: number): boolean {
   if (!isRecord(body) || !Array.isArray(body['items']) || body['items'].length !== count) return false;
   return body['items'].every((item: unknown) => isRecord(item) && isWritten(item['index']));
@@ -221,7 +221,7 @@ export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
   };
 }
 
-/** By a loop: almost all requests are about one index, and this is done for each document of a first index. */
+/** A loop, because almost all requests concern one index, and this runs for each document. */
 function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly IndexWriteAnswer[]): ReadonlySet<string> {
   const aliases = new Set<string>();
   let last: string | undefined;

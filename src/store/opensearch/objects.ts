@@ -28,7 +28,7 @@ interface ObjectsDependencies {
 export function createObjectIndex({ client, names, newIndex, clock, probe, refresh }: ObjectsDependencies): ObjectIndex {
   const sendSearch = createSearchSender(client, names);
 
-  /** The indices behind the alias of a bucket: one that was restored or copied has another name than the first. */
+  /** The indices behind a bucket's alias. A restored or copied one has a different name. */
   async function indicesOf(bucket: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
     const query = { filter_path: '*.aliases' };
     const answer = await client.send({ method: 'GET', path: `/${names.objectsAlias(bucket)}`, query }, signal);
@@ -75,7 +75,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe, refre
         return;
       }
       const created = await client.send({ method: 'PUT', path: `/${index}`, body: { ...newIndex, aliases }, changesCluster: true }, signal);
-      // another worker created the index first, with its aliases
+      // another worker was first to create the index, with its aliases
       if (errorOf(created).type !== 'resource_already_exists_exception') bodyOf(created);
     },
 
@@ -85,7 +85,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe, refre
         {
           method: 'GET',
           path: `/${buckets.length === 1 ? names.objectsAlias(only) : names.bucketAliases}`,
-          // a restore over a closed index keeps its uuid, and gives it another history
+          // a restore over a closed index keeps its uuid but gives it another history
           query: { filter_path: '*.aliases,*.settings.index.uuid,*.settings.index.history.uuid', expand_wildcards: 'open,closed' },
         },
         signal,

@@ -10,13 +10,13 @@ import type { ObjectFilter, ObjectQuery } from '../store.ts';
 
 type Query = Readonly<Record<string, unknown>>;
 
-/** The query for the documents that a search is about, without its position. */
+/** The query for a search's documents, without its position. */
 export function filterQuery(query: ObjectFilter): Query {
   const { deleted = false, bucket } = query;
   return { bool: { filter: [{ term: { deleted } }, ...(bucket === undefined ? [] : [{ term: { bucket } }]), ...conditionsOf(query)] } };
 }
 
-/** All but the bucket, which has an index of its documents alone, and whether tombstones are meant. */
+/** Everything but the bucket, which has an index of its own, and the choice of tombstones. */
 function conditionsOf(query: ObjectFilter): readonly Query[] {
   const { deleted = false, key, prefix = '', extension } = query;
   return [
@@ -29,8 +29,8 @@ function conditionsOf(query: ObjectFilter): readonly Query[] {
 }
 
 /**
- * Documents in one of these parts: at most two clauses for each. `folder`: live documents only, whose folders are terms. All
- * folders of a level in a bucket are one list of terms, which is found in a fraction of the time of as many alternatives.
+ * Documents in one of these parts, with at most two clauses for each. `folder`: live documents only, whose folders are terms. All of a
+ * bucket's folders of one level form one list of terms, which takes a fraction of the time of as many alternatives.
  */
 export function partsQuery(parts: readonly BucketPart[], by: 'folder' | 'key'): Query {
   const whole = parts.filter(({ prefix }) => prefix === '').map(({ bucket }) => bucket);
@@ -44,7 +44,7 @@ export function partsQuery(parts: readonly BucketPart[], by: 'folder' | 'key'): 
   return anyOf([...(whole.length === 0 ? [] : [{ terms: { bucket: whole } }]), ...inside]);
 }
 
-/** Documents below one of these prefixes of a bucket. */
+/** Documents below one of a bucket's prefixes. */
 function belowQueries(parts: readonly BucketPart[], by: 'folder' | 'key'): readonly Query[] {
   const levelOf = (prefix: string): number => (by === 'folder' && prefix.endsWith('/') ? prefix.split('/').length - 1 : Infinity);
   const byLevel = Map.groupBy(
@@ -63,7 +63,7 @@ const FIELDS: Readonly<Record<SortField, string>> = {
   deleted_at: 'deleted_at',
 };
 
-/** The order of a search, and the position after which it continues. */
+/** A search's order, and the position after which it continues. */
 export function sortOf({ sort, after }: ObjectQuery): Query {
   const { by = 'key', order = 'asc' } = sort ?? {};
   // keywords sort by their UTF-8 bytes; this is the order of index.sort, so reading a page costs only that page
@@ -135,7 +135,7 @@ function testQuery(test: Test): Query {
   }
 }
 
-/** A flat_object keeps its pairs as NAME=VALUE, so any value is an empty prefix. */
+/** A flat_object stores its pairs as NAME=VALUE, so an empty prefix matches any value. */
 function pairQuery(field: string, value: string | undefined): Query {
   return value === undefined ? { prefix: { [field]: '' } } : { term: { [field]: value } };
 }
@@ -148,7 +148,7 @@ function folded(value: string): Query {
   return { wildcard: { folded: { value: wildcardText(value) } } };
 }
 
-/** A text of a wildcard field: OpenSearch takes a NUL at the beginning for the end, so a character that no program writes stands for it. */
+/** A wildcard field's text. OpenSearch treats a leading NUL as the end, so a character that no program writes replaces it. */
 export function wildcardText(text: string): string {
   return text.replaceAll('\0', '\u{1fffe}');
 }

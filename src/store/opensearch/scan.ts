@@ -1,4 +1,4 @@
-/** Documents in the order of their keys, on OpenSearch: what a comparison with a listing reads, and what the calendar asks for. */
+/** Documents in key order on OpenSearch, for comparisons with a listing and for the calendar. */
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { compareKeys, firstAfterPrefix } from '../../base/key-order.ts';

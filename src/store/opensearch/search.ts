@@ -1,4 +1,4 @@
-/** Sends searches to the indices of the buckets that they are about. */
+/** Sends searches to the indices of the buckets that they search. */
 import { z } from 'zod';
 import { objectDocumentSchema, type ObjectDocument } from '../../ordering/document.ts';
 import type { ObjectFilter } from '../store.ts';
@@ -15,7 +15,7 @@ export type SendSearch = (
 
 const documentsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema })) }) });
 
-/** The documents that a search has found, in its order. */
+/** A search's documents in its order. */
 export function documentsOf(found: unknown): readonly ObjectDocument[] {
   return found === undefined ? [] : parseAnswer(documentsSchema, found).hits.hits.map((hit) => hit._source);
 }
@@ -24,14 +24,14 @@ const severalSchema = z.object({ responses: z.tuple([z.looseObject({ status: z.n
 
 const aliasesSchema = z.record(z.string(), z.object({ aliases: z.record(z.string(), z.unknown()) }));
 
-/** Sends searches to the indices that a filter is about. Resolves with the body of the answer; undefined if there is no such index. */
+/** Sends searches to the indices of a filter. Resolves with the answer's body; undefined if there is no such index. */
 export function createSearchSender(client: OpenSearchClient, names: IndexNames): SendSearch {
   return async function sendSearch({ bucket, deleted = false, within, partial = false }, body, signal) {
     const buckets = bucket === undefined ? within && [...new Set(within.map((part) => part.bucket))] : [bucket];
-    // a search of no index by name would be one of all
+    // a search that names no index would search all
     if (buckets?.length === 0) return undefined;
     const sent = { partial, body };
-    // an index that a search is not about must not matter: it may be closed, broken or slow
+    // an index outside the search must not affect it: it may be closed, broken or slow
     const answer = buckets === undefined ? await sendToAll(deleted, sent, signal) : await sendToSome(buckets, sent, signal);
     return isIndexMissing(answer) ? undefined : bodyOf(answer, buckets === undefined ? 'cluster' : 'index');
   };
@@ -39,7 +39,7 @@ export function createSearchSender(client: OpenSearchClient, names: IndexNames):
   function sendToAll(deleted: boolean, { partial, body }: Sent, signal: AbortSignal | undefined): Promise<OpenSearchAnswer> {
     // the alias of live documents leaves tombstones out
     const alias = deleted ? names.bucketAliases : names.liveAlias;
-    // a pattern would leave closed indices out without a word, and an alias does not
+    // unlike an alias, a pattern would silently leave out closed indices
     const closed = deleted ? { expand_wildcards: 'open,closed' } : {};
     return client.send(
       { method: 'POST', path: `/${alias}/_search`, query: { allow_partial_search_results: partial, ...closed }, body },
@@ -73,17 +73,17 @@ export function createSearchSender(client: OpenSearchClient, names: IndexNames):
     const aliases = buckets.map((bucket) => names.objectsAlias(bucket));
     const answer = await send(aliases);
     if (!isIndexMissing(answer)) return answer;
-    // not `ignore_unavailable`, which leaves closed indices out as well, without a word
+    // not `ignore_unavailable`, which silently leaves out closed indices too
     const existing = await existingAliases(signal);
     const left = aliases.filter((alias) => existing.has(alias));
     if (left.length === 0) return answer;
     const ofExisting = await send(left);
-    // one that was removed in between: an answer without it would lack the others
+    // an index was removed in between: without a retry, the answer would lack the others
     bodyOf(ofExisting, 'index');
     return ofExisting;
   }
 
-  /** The aliases of all buckets that have an index, be it closed. */
+  /** The aliases of all buckets that have an index, even a closed one. */
   async function existingAliases(signal: AbortSignal | undefined): Promise<ReadonlySet<string>> {
     const query = { filter_path: '*.aliases', expand_wildcards: 'open,closed' };
     const answer = await client.send({ method: 'GET', path: `/${names.bucketAliases}`, query }, signal);

@@ -32,7 +32,7 @@ const foundSchema = z.object({
 
 const itemSchema = z.object({ status: z.number(), error: storeErrorSchema.optional(), ...sequenceSchema.partial().shape });
 type Item = z.infer<typeof itemSchema>;
-/** The answer to one operation. The name of the operation, which is the key of the item, is ignored. */
+/** The answer to one operation. The operation's name, which is the item's key, is ignored. */
 const bulkSchema = z.object({
   items: z.tuple([
     z

@@ -28,7 +28,7 @@ export interface OpenSearchOptions {
   readonly shards: number;
   readonly replicas: number;
   readonly clock: Clock;
-  /** Told which nodes do not answer. */
+  /** Receives reports of nodes that don't answer. */
   readonly telemetry?: Pick<Telemetry, 'warnOnce' | 'info'>;
   /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
   readonly requestTimeoutMs?: number;

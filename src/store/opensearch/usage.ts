@@ -30,7 +30,7 @@ const answerSchema = z.object({
 type Aggregations = NonNullable<z.infer<typeof answerSchema>['aggregations']>;
 
 const BYTES = { bytes: { sum: { field: 'size' } } };
-/** The groups of a kind that a shard answers. With no more in all, every sum is exact; otherwise OpenSearch says of which group it is. */
+/** How many groups of a kind a shard returns. If there are no more in all, every sum is exact; otherwise OpenSearch says which groups' are. */
 const SHARD_GROUPS = 10_000;
 const DAY_MS = 86_400_000;
 
@@ -50,7 +50,7 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
       query: usageQuery(query),
       aggs: { ...BYTES, ...Object.fromEntries(kinds) },
     };
-    // a search that must be whole answers a fault when its time is over
+    // a search that must be complete answers with a fault when its time is up
     const answer = await sendSearch({ ...query, partial: true }, body, signal);
     if (answer === undefined) return sumsOf(query, 0, undefined);
     const { timed_out: timedOut, _shards: shards, hits, aggregations } = parseAnswer(answerSchema, answer);
@@ -102,7 +102,7 @@ function groupsOf(by: UsageBy, query: UsageQuery): Json {
   }
 }
 
-/** Documents without the field. A query finds these, where the aggregation `missing` reads every document. */
+/** Documents without the field, found by a query, because the aggregation `missing` reads every document. */
 function noneOf(by: UsageBy, query: UsageQuery): Json {
   return { filter: { bool: { must_not: { exists: { field: fieldOf(by, query) } } } }, aggs: BYTES };
 }

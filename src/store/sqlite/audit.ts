@@ -5,11 +5,11 @@ import type { AuditQuery, AuditStore } from '../store.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 
 /**
- * The rows that one synchronous call reads, in a few ms: a year of an audit may have a million records, of which one matches.
- * Between two calls the event loop runs.
+ * How many rows one synchronous call reads, in a few ms. A year of the audit may have a million records, of which one matches, so the
+ * event loop must run between calls.
  */
 const ROWS_MAX = 1_000;
-/** The rows of one purge: a transaction of about 10 ms, which blocks all other work. */
+/** How many rows one purge deletes, in a transaction of about 10 ms, which blocks all other work. */
 const PURGE_ROWS = 500;
 
 const APPEND = `INSERT INTO audit (id, eventname, email, key_name, key_fingerprint, record) VALUES (?, ?, ?, ?, ?, ?)
@@ -21,13 +21,13 @@ const MATCHING = `SELECT record ${RANGE} AND (?3 IS NULL OR eventname = ?3) AND 
   AND (?5 IS NULL OR key_name = ?5 OR key_fingerprint = ?5) ORDER BY id DESC LIMIT ?6`;
 const PURGE = `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ${PURGE_ROWS})`;
 
-/** Every id sorts before it. */
+/** Sorts after every id. */
 const AFTER_ALL_IDS = 'audit-~';
 
 const idSchema = z.object({ id: z.string() });
 const rowSchema = z.object({ record: z.string() });
 
-/** Creates the audit in SQLite: one table in the order of the ids, which is the order of time. */
+/** Creates the audit in SQLite: one table in the order of the ids, which is chronological. */
 export function createSqliteAudit(connection: SqliteConnection): AuditStore {
   return {
     async append(record, signal) {
@@ -39,7 +39,7 @@ export function createSqliteAudit(connection: SqliteConnection): AuditStore {
       );
     },
 
-    // what keeps a record from this file keeps every other write from it
+    // whatever prevents a record from being stored in this file prevents every other write too
 
     async list({ fromMs = 0, toMs, before, ...query }, signal) {
       const records: AuditRecord[] = [];
@@ -68,7 +68,7 @@ interface Rows {
   readonly limit: number;
 }
 
-/** The matching ones of the newest ROWS_MAX rows of the range. `next`: the id below which the rows after them are; undefined if there are none. */
+/** The matches among the range's newest ROWS_MAX rows. `next`: the id below which the reading continues; undefined if nothing is left. */
 function matchingRows(
   { statement }: SqliteSession,
   { event, email, key }: Pick<AuditQuery, 'event' | 'email' | 'key'>,

@@ -15,9 +15,9 @@ import { documentOfRow } from './schema.ts';
 
 /** The file is one shard. */
 export const SHARD = '0';
-/** Starts that are remembered: those of a month of a process that is started every five minutes. */
+/** How many starts are remembered: a month's, if a process starts every five minutes. */
 const STARTS_MAX = 10_000;
-/** The rows of the index that one statement reads: some 5 ms. */
+/** How many index rows one statement reads: some 5 ms. */
 const CHUNK_ROWS = 20_000;
 
 const startSchema = z.object({ name: z.string(), last: z.number() });
@@ -25,11 +25,11 @@ const bucketSchema = z.object({ id: z.string() });
 const seqSchema = z.object({ seq: z.number() });
 const lastSchema = z.object({ last: z.number() });
 
-/** Numbers the writes of this process. */
+/** Numbers this process's writes. */
 export function createNumbering(): (session: SqliteSession) => { next(): number; store(): void } {
   let id: number | bigint = 0;
 
-  /** Begins within a transaction: what it gives out counts only if `store` is called before the commit. */
+  /** Begins within a transaction. Its numbers count only if `store` is called before the commit. */
   return function begin({ statement }) {
     let row = statement('SELECT last FROM starts WHERE id = ?').get(id);
     // the first transaction, or the first one was rolled back
@@ -47,7 +47,7 @@ export function createNumbering(): (session: SqliteSession) => { next(): number;
   };
 }
 
-/** The position after every write that is committed; empty if the bucket was not created. */
+/** The position after every committed write; empty if the bucket was not created. */
 export function positionOf({ statement }: SqliteSession, bucket: string): Position {
   const created = statement('SELECT id FROM buckets WHERE name = ?').get(bucket);
   if (created === undefined) return {};
@@ -56,7 +56,7 @@ export function positionOf({ statement }: SqliteSession, bucket: string): Positi
   return { [SHARD]: { history: bucketSchema.parse(created).id, at: last, start: name } };
 }
 
-/** Whether the file still has all that it had at the position: a copy that was put back lacks its start, or that start's last writes. */
+/** Whether the file still has everything that it had at the position. A copy that was put back lacks the start, or its last writes. */
 function isKept({ statement }: SqliteSession, { at, start }: Position[string]): boolean {
   if (start === '' || start === undefined) return at <= 0;
   const row = statement('SELECT last FROM starts WHERE name = ?').get(start);
@@ -70,14 +70,14 @@ export async function changesOf(
   { after, limit, ...filter }: Parameters<ObjectIndex['changes']>[1],
 ): Promise<Changes | 'lost'> {
   return reads.use((session): Changes | 'lost' => {
-    // first: whatever is read afterwards has every write up to here
+    // first, so that whatever is read afterwards contains every write up to here
     const end = positionOf(session, bucket)[SHARD];
     if (end === undefined) return Object.keys(after).length === 0 ? { documents: [], position: {}, more: false } : 'lost';
     const from = after[SHARD] ?? { ...end, at: 0, start: '' };
     if (from.history !== end.history || !isKept(session, from)) return 'lost';
     const part = `objects INDEXED BY objects_written WHERE seq IS NOT NULL AND bucket = ? AND seq > ? AND seq <= ?`;
     const { statement } = session;
-    // a narrow prefix must not read the whole index at once
+    // a narrow prefix must not read the whole index in one statement
     const far = statement(`SELECT seq FROM ${part} ORDER BY seq LIMIT 1 OFFSET ?`).get(bucket, from.at, end.at, CHUNK_ROWS - 1);
     const upTo = far === undefined ? end.at : seqSchema.parse(far).seq;
     const { sql, values } = conditionOf(bucket, filter);

@@ -18,10 +18,10 @@ export interface SqlCondition {
   readonly values: readonly SQLInputValue[];
 }
 
-/** Whether the folded key is like a pattern. */
+/** Whether the folded key matches a LIKE pattern. */
 const FOLDED_LIKE = String.raw`(ifnull(folded, key) LIKE ? ESCAPE '\')`;
 
-/** Whether a row is in one of the parts, which are in order and do not overlap: a search among them, not one test for each. */
+/** Whether a row is in one of the parts, found by one search among them: they are sorted and don't overlap. */
 export function withinSql(parts: readonly BucketPart[]): SqlCondition {
   const [first] = parts;
   if (first === undefined) return { sql: '? = 1', values: [0] }; // a constant would leave SQLite without a plan for INDEXED BY
@@ -38,7 +38,7 @@ export function withinSql(parts: readonly BucketPart[]): SqlCondition {
   };
 }
 
-/** The condition in SQL. A comparison with an absent value is null: the test fails, which WHERE does by itself unless it is negated. */
+/** The condition in SQL. A comparison with an absent value is null, which WHERE treats as false, but a negation must do so explicitly. */
 export function conditionSql({ anyOf, negated }: Condition): SqlCondition {
   const tests = anyOf.map(testSql);
   const sql = tests.map((test) => test.sql).join(' OR ');
@@ -95,8 +95,7 @@ function patternSql({ parts, anywhere }: Pattern): SqlCondition {
 }
 
 /**
- * LIKE stops at a NUL, and reads U+FFFE and U+FFFF as U+FFFD. Others stand for them, which are no characters either and which no
- * program writes.
+ * LIKE stops at a NUL, and reads U+FFFE and U+FFFF as U+FFFD. Other noncharacters, which no program writes, replace them.
  */
 const STAND_INS: Readonly<Record<string, string>> = { '\0': '\u{1fffe}', '\ufffe': '\u{2fffe}', '\uffff': '\u{2ffff}' };
 
@@ -104,12 +103,12 @@ function withStandIns(text: string): string {
   return text.replaceAll(/[\0\ufffe\uffff]/g, (character) => STAND_INS[character] ?? character);
 }
 
-/** The column `folded` of a key: what LIKE reads instead of it; null: LIKE reads the key itself, since it folds ASCII. */
+/** A key's column `folded`, which LIKE reads instead of the key; null: LIKE reads the key itself, because it folds ASCII. */
 export function foldedColumn(key: string): string | null {
   return isAscii(key) && !key.includes('\0') ? null : withStandIns(fold(key));
 }
 
-/** LIKE compares whole texts. */
+/** LIKE compares the whole text. */
 function foldedLike(parts: Pattern['parts']): SqlCondition {
   const like = parts.map((part) => ('wild' in part ? LIKE_WILD[part.wild] : part.literal.replaceAll(/[%_\\]/g, String.raw`\$&`)));
   return { sql: FOLDED_LIKE, values: [withStandIns(like.join(''))] };
@@ -170,30 +169,30 @@ export function wordConditions({ words }: { readonly words?: QueryWords }): read
   return words === undefined ? [] : [conditionSql({ anyOf: [{ kind: 'words', words }], negated: false })];
 }
 
-// ── functions of this program that statements call: what follows from a key is computed when a search reads it ───────
+// ── functions that statements call, so that what follows from a key is computed when a search reads it ────────────────
 
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
 const wordsSchema = z.array(z.array(formSchema)) satisfies z.ZodType<QueryWords>;
 
-/** More than the tests of one statement. */
+/** More than one statement has tests. */
 const QUERIES_MAX = 256;
 
-/** Why a read ends whose caller no longer waits for it. */
+/** Ends a read whose caller no longer waits for it. */
 export const ENDED = 'the caller no longer waits for this read';
 
 /**
- * A condition that always holds. At one of a thousand ids it ends the statement if its caller no longer waits: Node's SQLite has no
- * other way to interrupt one.
+ * A condition that always holds. At every thousandth id, it ends the statement if the caller no longer waits, because Node's SQLite
+ * cannot interrupt one otherwise.
  */
 export function unlessEnded(id: string): string {
   return `(${id} & 1023 OR tally_unless_ended())`;
 }
 
-/** Adds the functions to a connection. `isEnded`: whether its caller no longer waits. */
+/** Adds the functions to a connection. `isEnded`: whether the caller no longer waits. */
 export function addFunctions(database: DatabaseSync, isEnded: () => boolean = () => false): void {
   const options = { deterministic: true } as const;
   const queries = new LRUCache<string, QueryWords>({ max: QUERIES_MAX });
-  // the tests of one statement ask for the same key one after another
+  // the tests of one statement ask about the same key in succession
   const wordsOfLatest = cachingLatest(wordsOf);
 
   function queryOf(text: string): QueryWords {

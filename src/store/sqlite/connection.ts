@@ -10,9 +10,9 @@ import { createSchema, hasSchema } from './schema.ts';
 
 /** The operations of one call on the open database. */
 export interface SqliteSession {
-  /** What the file system calls the open file: another where a copy was put back. */
+  /** The file system's identifier of the open file, which changes when a copy is put back. */
   readonly fileId: string;
-  /** The statement, which is compiled once. Values are bound, never written into `sql`. */
+  /** A statement, compiled once. Values are bound, never written into `sql`. */
   readonly statement: (sql: string) => StatementSync;
   /** Runs `work` as one write transaction: when this returns, all of it is durable; when it throws, nothing was changed. */
   readonly transaction: <Result>(work: () => Result) => Result;
@@ -24,7 +24,7 @@ export interface SqliteReads {
 }
 
 export interface SqliteConnection extends SqliteReads {
-  /** Creates the file and its folder if they do not exist, and gives a new file its schema. */
+  /** Creates the file and its folder if needed, and gives a new file its schema. */
   prepare(signal?: AbortSignal): void;
   /** Whether a write failed because the disk was full, since the last `foundRoom()`. */
   readonly wasFull: boolean;
@@ -39,8 +39,8 @@ interface OpenDatabase {
 
 /**
  * Creates a connection that opens its file at the first use. Only {@link SqliteConnection.prepare} creates the file, so
- * that a mistyped path leaves nothing behind. `mode`: `ro` only reads, and `isEnded` says whether the request that reads is over,
- * since Node's SQLite has no other way to interrupt a statement.
+ * that a mistyped path leaves nothing behind. `mode`: `ro` only reads. `isEnded` says whether the reading request is over, because
+ * Node's SQLite cannot interrupt a statement otherwise.
  */
 export function createSqliteConnection(path: string, mode: 'ro' | 'rw' = 'rw', isEnded?: () => boolean): SqliteConnection {
   let open: OpenDatabase | undefined;
@@ -116,11 +116,11 @@ function unprepared(path: string): FaultError {
 }
 
 /**
- * The memory for pages. A bulk request puts its keys at hundreds of places of an index, and the pages of these places, some
- * 4 MB, come again in the next one. SQLite's 2 MB lose them between, and each is read from the file again.
+ * The page cache of the writer. A bulk request's keys go to hundreds of places in an index, and the next request needs the same pages,
+ * some 4 MB. With SQLite's default of 2 MB, each would have to be read from the file again.
  */
 const WRITER_CACHE_KIB = 16_384;
-/** A search reads each page once. Half of SQLite's own 2 MB stays in the cache of a core; with 16 MB a search takes a tenth longer. */
+/** The page cache of readers, which read each page once. Half of SQLite's 2 MB fits into a core's cache; with 16 MB, a search takes 10 % longer. */
 const READER_CACHE_KIB = 1_024;
 /**
  * How many pages of 4 KiB the log has before they are written into the file: 32 MB, of which most are the same pages again and
@@ -129,7 +129,7 @@ const READER_CACHE_KIB = 1_024;
  * from its start, and is cut to LOG_BYTES then. No read outlasts its request.
  */
 const LOG_PAGES = 8_000;
-/** With the header of 24 bytes that each page has in the log. */
+/** Including the 24-byte header that each page has in the log. */
 const LOG_BYTES = LOG_PAGES * (4_096 + 24);
 
 /**
@@ -151,7 +151,7 @@ export function openDatabase(path: string, mode: 'ro' | 'rw' | 'rwc', busyMs = B
   return database;
 }
 
-/** Searches have texts of many shapes. More than these are compiled again, which takes some 50 µs each. */
+/** The most compiled statements to keep. Searches have many shapes, and compiling one again takes some 50 µs. */
 const STATEMENTS_MAX = 500;
 
 function createSession(database: DatabaseSync, fileId: string): SqliteSession {
@@ -186,7 +186,7 @@ function createSession(database: DatabaseSync, fileId: string): SqliteSession {
 
 /** The primary result code while another process has the lock. */
 const BUSY = 5;
-/** The primary result code of a write for which the disk has no room. */
+/** The primary result code of a write for which the disk has no space. */
 const FULL = 13;
 
 /** The faults of SQLite's primary result codes (https://www.sqlite.org/rescode.html); any other is `internal.unexpected`. */

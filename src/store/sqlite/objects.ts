@@ -10,7 +10,7 @@ import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './schema.ts';
 import { foldedColumn } from './conditions.ts';
 import type { SqliteReader } from './reads.ts';
 
-/** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
+/** How many of a bucket's documents one transaction deletes. It takes about 50 ms and blocks this process. */
 const REMOVAL_BATCH = 1_000;
 
 const heldSchema = z.object({
@@ -26,8 +26,8 @@ const identitySchema = z.object({ id: z.string() });
 type Statement = SqliteSession['statement'];
 
 /**
- * The object index in SQLite. A write request is one transaction: all of it is durable when it is answered. The clock rule
- * is applied to what the transaction reads while it holds the write lock.
+ * The object index in SQLite. A write request is one transaction: all of it is durable when it is answered. The clock rule applies to
+ * what the transaction reads while it holds the write lock.
  */
 export function createSqliteObjects(
   connection: SqliteConnection,
@@ -52,7 +52,7 @@ export function createSqliteObjects(
     },
 
     async createBucket(bucket, signal) {
-      // documents that an interrupted removal left must not return with the bucket
+      // documents left by an interrupted removal must not return with the bucket
       while (!connection.use((session) => createUnlessRemains(session, bucket), signal)) await letOthersRun();
     },
 
@@ -93,7 +93,7 @@ export function createPurge(connection: SqliteConnection, { tombstones }: Pick<S
     const found = await tombstones(bucket, page, signal);
     return connection.use(
       ({ statement, transaction }) =>
-        // A document that was written since stays: it has another clock, or is live. A tombstone has no words that would have to go too.
+        // A document written in the meantime stays, because it has another clock or is live. Tombstones have no words to delete.
         transaction(() => found.reduce((sum, { key, clock }) => sum + Number(statement(PURGE).run(bucket, key, clock).changes), 0)),
       signal,
     );
@@ -170,7 +170,7 @@ function update(statement: Statement, id: number, columns: Columns): void {
   ).run(...columns, id);
 }
 
-/** The values of the columns that both statements write, in their order. */
+/** The values of the columns that both statements write, in column order. */
 function columnsOf(document: ObjectDocument, seq: number | null): Columns {
   const { size = null, last_modified: modified, storage_class: storageClass = null, extension = null } = document;
   const { clock, deleted, settled, expires_at: expiresAt = null, deleted_at: deletedAt = null } = document;
@@ -189,7 +189,7 @@ function columnsOf(document: ObjectDocument, seq: number | null): Columns {
   ];
 }
 
-/** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */
+/** Creates the bucket and returns true. If documents of an earlier removal remain, it deletes some of them and returns false instead. */
 function createUnlessRemains({ statement, transaction }: SqliteSession, bucket: string): boolean {
   return transaction(() => {
     if (statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined) return true;

@@ -1,4 +1,4 @@
-/** The ranges of an index that searches and sums read: of each bucket, the keys below the prefix in each part that the caller may read. */
+/** The index ranges that searches and sums read: in each bucket, the keys below the prefix in each part that the caller may read. */
 import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { overlapping } from '../readable.rules.ts';
@@ -30,12 +30,12 @@ export function bucketsOf(connection: SqliteReads, query: Omit<ObjectQuery, 'lim
   return descending ? left.toReversed() : left;
 }
 
-/** Which index a search reads, with its own condition. */
+/** The index that a search reads, with the condition of that index. */
 export function indexOf({ deleted = false }: ObjectFilter): string {
   return deleted ? 'objects INDEXED BY objects_tombstones WHERE deleted = 1' : 'objects INDEXED BY objects_facts WHERE deleted = 0';
 }
 
-/** The ranges of one bucket in the order of the reading, behind the key `after`. */
+/** One bucket's ranges in reading order, after the key `after`. */
 export function rangesOf(
   bucket: string,
   { within, prefix }: Pick<ObjectFilter, 'within' | 'prefix'>,
@@ -49,14 +49,14 @@ export function rangesOf(
   return descending ? ranges.toReversed() : ranges;
 }
 
-/** The conditions of a range's rows. */
+/** The conditions for a range's rows. */
 export function rangeConditions({ bucket, bounds }: KeyRange, filter: Pick<ObjectFilter, 'key'> = {}): readonly SqlCondition[] {
   return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
 }
 
 const beginningSchema = z.object({ rows: z.number(), last: z.string().nullable() });
 
-/** How many rows a range begins with, at most `max`, and the last key of these. */
+/** The range's first rows, at most `max`: how many there are, and their last key. */
 export function beginningOf(
   reads: SqliteReads,
   filter: ObjectFilter,
@@ -71,8 +71,8 @@ export function beginningOf(
 }
 
 /**
- * The bounds of keys, one at each end: a range of an index has only one. With two, SQLite uses one of them and passes over
- * all rows between them, so that the duration of a search would grow with the square of its rows.
+ * The bounds of keys, one at each end. If there were two at one end, SQLite would use only one of them and step over all rows between
+ * them, so that a search's duration would grow with the square of its rows.
  */
 export interface KeyBounds {
   readonly lower?: { readonly operator: '>' | '>='; readonly key: string };
@@ -87,13 +87,13 @@ export function boundsOf({ prefix = '' }: { readonly prefix?: string }): KeyBoun
   };
 }
 
-/** The bounds, with this one instead of the lower one if it is higher. */
+/** The bounds with a lower bound of at least this. */
 export function fromKey(bounds: KeyBounds, key: string | undefined, operator: '>' | '>='): KeyBounds {
   const isHigher = key !== undefined && (bounds.lower === undefined || compareKeys(key, bounds.lower.key) >= 0);
   return isHigher ? { ...bounds, lower: { operator, key } } : bounds;
 }
 
-/** The bounds, with this one instead of the upper one if it is lower. */
+/** The bounds with an upper bound of at most this. */
 export function untilKey(bounds: KeyBounds, key: string | undefined, operator: '<' | '<='): KeyBounds {
   const isLower = key !== undefined && (bounds.upper === undefined || compareKeys(key, bounds.upper.key) < 0);
   return isLower ? { ...bounds, upper: { operator, key } } : bounds;
@@ -107,7 +107,7 @@ export function keyConditions({ key }: { readonly key?: string }, { lower, upper
   ];
 }
 
-/** The conditions that a filter sets besides the bounds of keys and the words. */
+/** A filter's conditions, apart from the bounds of keys and the words. */
 export function otherConditions({ extension, where = [] }: ObjectFilter): readonly SqlCondition[] {
   return [...(extension === undefined ? [] : [{ sql: 'extension = ?', values: [extension] }]), ...where.map(conditionSql)];
 }

@@ -1,6 +1,5 @@
 /**
- * The thread that reads a SQLite index. In WAL mode its connection neither waits for the writer nor keeps it waiting. reads.ts
- * starts it.
+ * The thread that reads a SQLite index, started by reads.ts. In WAL mode, its connection neither waits for the writer nor makes it wait.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
@@ -26,13 +25,13 @@ const answers: { readonly [Name in keyof Questions]: (reads: SqliteReads, ...ask
   tombstones: oldTombstones,
 };
 
-/** Of the request whose statement runs. */
+/** The flag of the request whose statement is running. */
 let running: ReaderRequest | undefined;
 const isOver = (request: ReaderRequest | undefined): boolean => request !== undefined && Atomics.load(request.ended, 0) === 1;
 
 const connection = createSqliteConnection(z.string().parse(workerData), 'ro', () => isOver(running));
 
-/** The connection for one request: the statements of several take turns. */
+/** The connection on behalf of one request: several requests' statements take turns. */
 function readsOf(request: ReaderRequest): SqliteReads {
   return {
     use(work) {
@@ -52,7 +51,7 @@ async function answer(request: ReaderRequest): Promise<ReaderAnswer<unknown>> {
   try {
     return { id, value: await read(readsOf(request), request.question) };
   } catch (error) {
-    // an error that is copied to another thread loses its class
+    // an error loses its class when it is copied to another thread
     return { id, failure: error instanceof FaultError ? { code: error.code, reason: error.reason } : { error } };
   }
 }

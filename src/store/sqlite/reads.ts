@@ -1,11 +1,11 @@
-/** Reads a SQLite index in a separate thread, so that the daemon's thread can index events meanwhile. */
+/** Reads a SQLite index in a separate thread, so that the daemon's own thread can go on indexing events. */
 import { Worker } from 'node:worker_threads';
 import { FaultError, type FaultCode } from '../../base/fault.ts';
 import type { ObjectFilter, ObjectIndex, ObjectMaintenance, ObjectQuery, ObjectScan, SumUsage, UsageQuery } from '../store.ts';
 
 type Page<Name extends 'unsettled' | 'expiring' | 'purge'> = Parameters<ObjectMaintenance[Name]>[1];
 
-/** The questions that the thread answers, with what each asks. */
+/** The thread's requests, with their parameters. */
 export interface Questions {
   readonly search: [query: ObjectQuery];
   readonly count: [filter: ObjectFilter, max: number];
@@ -46,24 +46,24 @@ export interface SqliteReader {
   readonly scan: Pick<ObjectScan, 'scan' | 'countLive'>;
   readonly maintenance: Pick<ObjectMaintenance, 'unsettled' | 'unsettledBuckets' | 'expiring'>;
   readonly usage: SumUsage;
-  /** The tombstones that are old enough to be purged. */
+  /** Tombstones that are old enough to be purged. */
   tombstones(
     bucket: string,
     page: Page<'purge'>,
     signal?: AbortSignal,
   ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
-  /** Rejects what is being read, and ends the thread. */
+  /** Rejects all reads in progress, and ends the thread. */
   close(): Promise<void>;
 }
 
-/** Beside the program in the package, which is one bundle; beside this file otherwise. */
+/** In the package, which is one bundle, it is beside the program; otherwise beside this file. */
 const entry = new URL(import.meta.url.endsWith('/reads.ts') ? './reader.ts' : './sqlite-reader.js', import.meta.url);
 
 /**
- * Creates the reader of the file at `path`, whose thread begins with the first read and takes some 20 MiB. A read sees every write
- * that was answered before it began. Sums take turns with other reads after each short statement; a search waits for the one before it. An
- * aborted read rejects at once, and the thread ends its statement within some thousand rows. The control plane bounds how many wait,
- * and how long.
+ * Creates the reader of the file at `path`, whose thread starts with the first read and takes some 20 MiB. A read sees every write
+ * that was answered before it began. Sums let other reads in after each short statement; a search waits for the one before it. An
+ * aborted read rejects at once, and the thread ends its statement within a few thousand rows. The control plane bounds how many reads
+ * wait, and how long.
  */
 export function createSqliteReader(path: string): SqliteReader {
   const pending = new Map<number, Pending>();
@@ -74,12 +74,12 @@ export function createSqliteReader(path: string): SqliteReader {
   function start(): Worker {
     const started = new Worker(entry, { workerData: path });
     const end = (reason: string): void => {
-      // one that failed exits a moment later: its successor may have been asked since
+      // a failed thread exits a moment later, when its successor may already have requests
       if (worker !== started) return;
       worker = undefined;
       for (const [id, { settle }] of pending) settle({ id, failure: { code: 'index.unreachable', reason } });
     };
-    // a process that has nothing else to do ends
+    // a process with nothing else to do may end
     started.unref();
     started.on('message', (answer: ReaderAnswer) => pending.get(answer.id)?.settle(answer));
     started.on('error', (error) => end(`the thread that reads ${path} failed: ${String(error)}`));
@@ -101,13 +101,13 @@ export function createSqliteReader(path: string): SqliteReader {
     signal?.addEventListener('abort', abort, { once: true });
     const settle = (answer: ReaderAnswer): void => {
       pending.delete(id);
-      // here, since the thread still works on a request that was aborted
+      // here, because the thread may still work on an aborted request
       if (pending.size === 0) reader.unref();
       if (answer.failure === undefined) resolve(answer.value);
       else reject(errorOf(answer.failure));
     };
     pending.set(id, { ended, settle });
-    // the process stays until there is an answer
+    // the process stays alive until there is an answer
     reader.ref();
     reader.postMessage({ id, question, ended } satisfies ReaderRequest);
     try {
@@ -144,7 +144,7 @@ export function createSqliteReader(path: string): SqliteReader {
   };
 }
 
-/** Has the thread end what it reads. */
+/** Makes the thread end its current read. */
 function endRead(ended: Int32Array): void {
   Atomics.store(ended, 0, 1);
 }

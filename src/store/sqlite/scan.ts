@@ -1,4 +1,4 @@
-/** Pages of documents in the order of their keys (collation BINARY, which is that of UTF-8 bytes): what a reconcile compares, and what the calendar asks for. */
+/** Pages of documents in key order (collation BINARY, that is UTF-8 bytes), for reconciles and for the calendar. */
 import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { isoOf, type ObjectDocument } from '../../ordering/document.ts';
@@ -61,7 +61,7 @@ export async function oldTombstones(
 ): Promise<readonly z.infer<typeof tombstoneSchema>[]> {
   const now = reads.use((session) => positionOf(session, bucket))[SHARD];
   const mark = upTo[SHARD];
-  // of a bucket's index that was made again
+  // in a bucket's recreated index
   if (mark === undefined || mark.history !== now?.history) return [];
   const page = { bucket, value: isoOf(deletedBeforeMs), after: '', limit };
   return rowsOf(reads, `SELECT key, clock FROM ${TOMBSTONES} AND ifnull(seq, 0) <= ${mark.at}`, page).map((row) =>
@@ -71,14 +71,14 @@ export async function oldTombstones(
 
 interface Page {
   readonly bucket: string;
-  /** With which the rows are compared. */
+  /** The values with which the rows are compared. */
   readonly value: SQLInputValue;
   readonly after: string;
   readonly limit: number;
 }
 
 function rowsOf(reads: SqliteReads, select: string, { bucket, value, after, limit }: Page): readonly unknown[] {
-  // a bucket that is not created has no documents, even if an interrupted removal left some
+  // a bucket that doesn't exist has no documents, even if an interrupted removal left some
   const created = 'bucket = (SELECT name FROM buckets WHERE name = ?)';
   const sql = `${select} AND ${created} AND key > ? AND ${unlessEnded('id')} ORDER BY key LIMIT ?`;
   return reads.use(({ statement }) => statement(sql).all(value, bucket, after, limit));

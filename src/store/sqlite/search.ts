@@ -1,4 +1,4 @@
-/** Searches. They read ranges of an index; with words that few documents have, these documents instead. */
+/** Searches. They read ranges of an index or, if few documents contain the words, those documents. */
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';
 import type { ObjectDocument } from '../../ordering/document.ts';
@@ -25,25 +25,25 @@ import {
 } from './ranges.ts';
 
 /**
- * With more documents that have the words, the first keys are looked for in the order of keys: to read and to sort the documents
- * takes a microsecond for each.
+ * If more documents contain the words, a search reads keys in order until its page is full, because reading and sorting those documents
+ * takes a microsecond each.
  */
 const COMMON = 10_000;
-/** The rows of the index that are read so before the documents with the words are: less than what these take. */
+/** How many rows it reads in order before it turns to the documents with the words, which take longer than these rows. */
 const COMMON_ROWS_MAX = 20_000;
 
 const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]), document: z.string() });
 type Found = z.infer<typeof foundSchema>;
 const countSchema = z.object({ count: z.number() });
 
-/** The documents that match, in the order of the query. */
+/** The matching documents in the query's order. */
 export async function searchObjects(connection: SqliteReads, query: ObjectQuery): Promise<readonly ObjectDocument[]> {
   const { by } = orderOf(query);
   const found: Found[] = [];
   eachPart(connection, {
     query,
     read({ sql, values }) {
-      // places and documents by one statement: a document that is written in between may match no longer, or have another place
+      // one statement reads places and documents, because a write in between could change whether and where a document matches
       const whole = `SELECT bucket, key, value, document FROM (${sql}) CROSS JOIN objects ON objects.id = found`;
       const rows = connection.use(({ statement }) => statement(whole).all(...values));
       found.push(...rows.map((row) => foundSchema.parse(row)));
@@ -55,7 +55,7 @@ export async function searchObjects(connection: SqliteReads, query: ObjectQuery)
   return found.map(documentOfRow);
 }
 
-/** How many documents match; `max` + 1 if there are more. */
+/** The number of matching documents; `max` + 1 if there are more. */
 export async function countObjects(connection: SqliteReads, filter: ObjectFilter, max: number): Promise<number> {
   let count = 0;
   eachPart(connection, {
@@ -74,7 +74,7 @@ function orderOf({ sort = { by: 'key', order: 'asc' } }: Pick<ObjectQuery, 'sort
   return sort;
 }
 
-/** Sorts what was found, and keeps as many as the query wants. */
+/** Sorts what was found, and keeps as many as the query asks for. */
 function keepFirst(found: Found[], query: ObjectQuery): void {
   const { by, order } = orderOf(query);
   const turn = order === 'asc' ? 1 : -1;
@@ -87,13 +87,13 @@ function comparePlaces(a: Found, b: Found): number {
   return compareKeys(a.bucket, b.bucket) || compareKeys(a.key, b.key);
 }
 
-/** Both are numbers, or both are texts of ASCII. */
+/** Both are numbers, or both are ASCII texts. */
 function compareValues(a: number | string, b: number | string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }
 
-/** The expression by which rows are sorted. The empty text sorts before every time. */
+/** The expression that sorts rows. The empty text sorts before every time. */
 const VALUES: Readonly<Record<SortField, string>> = {
   key: `0`,
   size: 'ifnull(size, -1)',
@@ -103,13 +103,13 @@ const VALUES: Readonly<Record<SortField, string>> = {
 
 interface Matching {
   readonly query: ObjectQuery;
-  /** Reads the places of a part. Returns whether no more are needed. */
+  /** Reads a part's places. Returns whether no more are needed. */
   readonly read: (statement: SqlCondition) => boolean;
-  /** The value of the last place of a page that is full: a row behind it needs no sorting. */
+  /** The value of the last place on a full page: rows after it need no sorting. */
   readonly worst: () => Found['value'] | undefined;
 }
 
-/** Reads the places of matching documents in parts, each with at most `limit` rows: the first ones in the order of the query. */
+/** Reads the first places of matching documents in the query's order, in parts of at most `limit` rows. */
 function eachPart(connection: SqliteReads, matching: Matching): void {
   const { query } = matching;
   const words = wordsToFind(query);
@@ -122,14 +122,14 @@ function eachRange(connection: SqliteReads, { query, read, worst }: Matching): v
   for (const range of allRanges(connection, query)) if (read(rangeStatement(query, range, worst()))) return;
 }
 
-/** The ranges of all buckets, in the order of keys. */
+/** All buckets' ranges, in key order. */
 function* allRanges(connection: SqliteReads, query: ObjectQuery): Generator<KeyRange> {
   const descending = isDescending(query);
   for (const bucket of bucketsOf(connection, query, descending))
     yield* rangesOf(bucket, query, { descending, after: afterKeyOf(query, bucket) });
 }
 
-/** Reads the first rows in the order of keys, and the documents with the words behind these. */
+/** Reads the first rows in key order, and then the documents with the words after them. */
 function firstRows(connection: SqliteReads, { query, read, worst, words }: Matching & { readonly words: QueryWords }): void {
   let left = COMMON_ROWS_MAX;
   for (const { bucket, bounds } of allRanges(connection, query)) {
@@ -144,12 +144,12 @@ function firstRows(connection: SqliteReads, { query, read, worst, words }: Match
   }
 }
 
-/** The words by which an index finds documents; tombstones have none. */
+/** The words by which the index finds documents; tombstones have none. */
 function wordsToFind({ words, deleted = false }: ObjectQuery): QueryWords | undefined {
   return deleted ? undefined : words;
 }
 
-/** Whether many documents have the words. */
+/** Whether many documents contain the words. */
 function isCommon(connection: SqliteReads, words: QueryWords): boolean {
   const sql = `SELECT 1 FROM object_words WHERE object_words MATCH ? AND ${unlessEnded('rowid')} LIMIT 1 OFFSET ?`;
   return connection.use(({ statement }) => statement(sql).get(matchOf(words), COMMON) !== undefined);
@@ -160,13 +160,13 @@ function isDescending(query: ObjectQuery): boolean {
   return by === 'key' && order === 'desc';
 }
 
-/** The key after which a bucket continues in the order of keys. */
+/** The key after which a bucket continues in key order. */
 function afterKeyOf(query: ObjectQuery, bucket: string): string | undefined {
   return orderOf(query).by === 'key' && query.after?.bucket === bucket ? query.after.key : undefined;
 }
 
 function rangeStatement(query: ObjectQuery, range: KeyRange, worst: Found['value'] | undefined): SqlCondition {
-  // the words last: they are found in the key itself, which takes longer than any other test
+  // the words come last, because finding them in the key takes longer than any other test
   const all = [
     ...rangeConditions(range, query),
     { sql: unlessEnded('id'), values: [] },
@@ -209,7 +209,7 @@ function orderSql(query: ObjectQuery): string {
   return by === 'key' ? `bucket ${order}, key ${order}` : `value ${order}, bucket, key`;
 }
 
-/** After the position of a query that is sorted by a value. */
+/** After the position of a query sorted by a value. */
 function afterConditions(query: ObjectQuery): readonly SqlCondition[] {
   const { by, order } = orderOf(query);
   if (query.after === undefined || by === 'key') return [];
@@ -225,7 +225,7 @@ function afterConditions(query: ObjectQuery): readonly SqlCondition[] {
   ];
 }
 
-/** Not behind the last place of a page that is full. */
+/** Not after the last place of a full page. */
 function untilConditions(query: ObjectQuery, worst: Found['value'] | undefined): readonly SqlCondition[] {
   if (worst === undefined) return [];
   return [{ sql: `${valueOf(query)} ${orderOf(query).order === 'asc' ? '<=' : '>='} ?`, values: [worst] }];
@@ -235,7 +235,7 @@ function timeText(ms: number): string {
   return ms < 0 ? '' : new Date(ms).toISOString();
 }
 
-/** After the position of a query that is sorted by bucket and key. */
+/** After the position of a query sorted by bucket and key. */
 function afterPlace(query: ObjectQuery): readonly SqlCondition[] {
   const { by, order } = orderOf(query);
   if (query.after === undefined || by !== 'key') return [];

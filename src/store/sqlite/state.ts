@@ -99,13 +99,13 @@ function entryOf(row: unknown): StateEntry {
 
 // ── the probe ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** More than a usual request takes: 1,000 documents with their words and indexes are about 2 MiB. */
+/** More than a usual request needs: 1,000 documents with their words and indexes take about 2 MiB. */
 const ROOM_BYTES = 4 * 1024 * 1024;
 const ROOM_ID = 'lock:probe-room';
 
 /**
- * Throws the fault that keeps records from being written now. A record can be swapped on a full disk, because it reuses the space of its
- * former version. So after a write for which the disk had no room, the probe first takes the room of a usual request and returns it.
+ * Throws the fault that prevents records from being written now. A record can be swapped on a full disk, because it reuses its former
+ * version's space. So once a write has met a full disk, the probe first takes the space of a usual request and gives it back.
  */
 export async function probeSqlite(connection: SqliteConnection, state: StateStore, signal?: AbortSignal): Promise<void> {
   if (connection.wasFull) {
@@ -120,7 +120,7 @@ function takeRoom({ statement, transaction }: SqliteSession): void {
   const record = JSON.stringify({}).padEnd(ROOM_BYTES);
   transaction(() => statement("INSERT OR REPLACE INTO state (id, kind, record, version) VALUES (?, 'lock', ?, '')").run(ROOM_ID, record));
   try {
-    // the log may have had the room; the checkpoint shows whether the file has it too
+    // the log may have had the space; the checkpoint shows whether the file has it too
     statement('PRAGMA wal_checkpoint(PASSIVE)').get();
   } finally {
     transaction(() => statement('DELETE FROM state WHERE id = ?').run(ROOM_ID));

@@ -22,7 +22,7 @@ export function createSqliteStore(path: string): Store {
     scan: {
       ...reader.scan,
       async refresh(_bucket, signal) {
-        // nothing is cached, so this only checks that the store can be used
+        // nothing is cached, so this only checks that the store is usable
         connection.use(() => undefined, signal);
       },
     },
@@ -36,7 +36,7 @@ export function createSqliteStore(path: string): Store {
       },
     },
     async close() {
-      // before the writer, which empties the log when it closes last
+      // before the writer, because the last one to close empties the log
       await reader.close();
       connection.close();
     },

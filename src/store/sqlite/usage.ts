@@ -1,4 +1,4 @@
-/** Sums in SQLite: the facts of the rows are read in short synchronous calls, between which others read, and summed here. */
+/** Sums in SQLite. Short synchronous calls read the rows' facts, other reads run between them, and the sums are computed here. */
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import type { QueryWords } from '../../ordering/words.ts';
@@ -22,10 +22,10 @@ import {
 } from './ranges.ts';
 
 const DAY_MS = 86_400_000;
-/** Rows of the index that one call reads, and documents with the words: some 5 ms. */
+/** How many index rows, or documents with the words, one call reads: some 5 ms. */
 const INDEX_ROWS = 5_000;
 const WORDS_ROWS = 1_000;
-/** Groups of one kind that are kept until the largest are known: some 40 MB. A sum with more is too wide, as one that takes too long is. */
+/** The most groups of one kind to keep until the largest are known: some 40 MB. A sum with more is too wide, like one that takes too long. */
 const GROUPS_MAX = 200_000;
 
 type Row = readonly SQLOutputValue[];
@@ -46,7 +46,7 @@ export async function sumUsage(reads: SqliteReads, query: UsageQuery): Promise<U
   return { ...whole, groups: kinds.map(({ largest }) => largest()) };
 }
 
-/** The columns of a row: its size, and what each kind of groups is named by. */
+/** A row's columns: its size, and the name of its group of each kind. */
 function columnsOf({ by }: UsageQuery): string {
   return ['size', ...by.map((each) => COLUMNS[each])].join(', ');
 }
@@ -101,7 +101,7 @@ function rowsOf(reads: SqliteReads, sql: string, values: readonly SQLInputValue[
   });
 }
 
-/** Node's types do not know of setReturnArrays(). */
+/** Node's types lack setReturnArrays(). */
 function areArrays(rows: readonly unknown[]): rows is readonly Row[] {
   return rows.every((row) => Array.isArray(row));
 }
@@ -109,11 +109,11 @@ function areArrays(rows: readonly unknown[]): rows is readonly Row[] {
 interface Groups {
   readonly add: (row: Row, bytes: number) => void;
   readonly isTooWide: () => boolean;
-  /** The groups in the order of the contract. */
+  /** The groups in the contract's order. */
   readonly largest: () => readonly UsageGroup[];
 }
 
-/** The groups of one kind, whose values are at `column` of a row. */
+/** The groups of one kind, whose values are in a row's `column`. */
 function createGroups(by: UsageBy, column: number, query: UsageQuery): Groups {
   const groups = new Map<string, { objects: number; bytes: number }>();
   const nameOf = namesOf(by, query);
@@ -139,7 +139,7 @@ function createGroups(by: UsageBy, column: number, query: UsageQuery): Groups {
   };
 }
 
-/** Names the group of a value. */
+/** The name of a value's group. */
 function namesOf(by: UsageBy, { prefix = '', nowMs }: UsageQuery): (value: SQLOutputValue) => string {
   switch (by) {
     case 'folder':
@@ -155,7 +155,7 @@ function namesOf(by: UsageBy, { prefix = '', nowMs }: UsageQuery): (value: SQLOu
   }
 }
 
-/** The next folder of a key behind its first characters; empty for an object that is in no further folder. */
+/** A key's next folder after its first characters; empty for an object directly there. */
 function nextFolder(key: string, from: number): string {
   return key.slice(0, key.indexOf('/', from) + 1);
 }
