@@ -33,7 +33,7 @@ const rooms: Readonly<Record<string, Room>> = {
   events: { imports: ['base', 'records'], lines: 1_200, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_250, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 700, first: 'process/telemetry.ts' },
-  store: { imports: [...GROUND], lines: 5_349, budget: 4_800, first: 'store/store.ts' },
+  store: { imports: [...GROUND], lines: 5_347, budget: 4_800, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_701, budget: 2_400, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_831, budget: 1_600, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 4_200, first: 'indexer/data-path.ts' },
