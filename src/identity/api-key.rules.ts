@@ -159,7 +159,7 @@ export function claimsCount(rolesSeenAtMs: number, claimsDays: number, nowMs: nu
   return nowMs < rolesSeenAtMs + claimsDays * DAY_MS;
 }
 
-/** The status at a moment. At the very moment of its expiry, a key is EXPIRED. */
+/** The status at a moment. Exactly at its expiry, a key is EXPIRED. */
 export function statusAt(expiresAtMs: number, nowMs: number): KeyStatus {
   return nowMs < expiresAtMs ? 'ACTIVE' : 'EXPIRED';
 }

@@ -147,7 +147,7 @@ export function ReindexButton({ bucket, prefix = '', look = 'outline small', chi
   );
 }
 
-/** Made anew at each opening, so that an old check mark never stays, and disabled where a repair would clash with another source. */
+/** Made again at each opening, so that no old check mark stays, and disabled where a repair would clash with another source. */
 function RepairCheck({ bucket }: Pick<ReindexProps, 'bucket'>) {
   const { source = 'another source' } = useBucket(bucket).value ?? {};
   const isPossible = source === 'notification';

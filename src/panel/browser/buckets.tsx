@@ -11,7 +11,7 @@ import { may } from './session.ts';
 
 /** More buckets than fit on a screen get a filter box. */
 const FEW = 10;
-/** The sums of all buckets are computed anew for each request. */
+/** The sums of all buckets are computed again for each request. */
 const SUMS_FRESH_MS = 60_000;
 
 export function BucketsPage() {
