@@ -8,11 +8,16 @@ import { z } from 'zod';
 import { shortRegistry } from './names.rules.ts';
 import { canonicalJson } from './policy.rules.ts';
 
-const fieldSchema = z.looseObject({
-  Field: z.string(),
-  Equals: z.array(z.string()).optional(),
-  StartsWith: z.array(z.string()).optional(),
-});
+/** CloudTrail answers each condition with an empty list for each operator that it lacks, and refuses such lists in a write. */
+const fieldSchema = z.preprocess(
+  (answered: unknown) => Object.fromEntries(Object.entries(answered ?? {}).filter(([, values]) => !isEmpty(values))),
+  z.looseObject({ Field: z.string(), Equals: z.array(z.string()).optional(), StartsWith: z.array(z.string()).optional() }),
+);
+
+function isEmpty(values: unknown): boolean {
+  return Array.isArray(values) && values.length === 0;
+}
+
 const advancedSchema = z.looseObject({ Name: z.string().optional(), FieldSelectors: z.array(fieldSchema) });
 export type AdvancedSelector = z.infer<typeof advancedSchema>;
 

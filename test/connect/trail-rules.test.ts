@@ -9,7 +9,7 @@ import {
   withSelector,
   type Selectors,
 } from '../../src/connect/trail.rules.ts';
-import { REGISTRY } from '../support/fakes/aws-parts.ts';
+import { asAnswered, REGISTRY } from '../support/fakes/aws-parts.ts';
 
 const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
 const field = fc.record({
@@ -88,6 +88,10 @@ describe('the selectors of a trail', () => {
       list: [advancedSelector(photos)],
     });
     expect(parseSelectors({})).toEqual({ kind: 'basic', list: [] });
+    const written = withSelector({ kind: 'advanced', list: [advancedSelector({ ...photos, bucket: 'finance' })] }, photos);
+    const read = asAnswered(written);
+    expect(read).toEqual(written);
+    expect(recordsBucket(read!, photos)).toBe(true);
     expect(parseSelectors({ AdvancedEventSelectors: [{ Name: 'x' }] })).toBeUndefined();
   });
 });

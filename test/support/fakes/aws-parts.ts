@@ -6,7 +6,7 @@ import type { NotificationConfiguration, NotificationEntry } from '../../../src/
 import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/connect/names.rules.ts';
 import type { ObservedQueue, ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/connect/plan.rules.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
-import type { Selectors } from '../../../src/connect/trail.rules.ts';
+import { parseSelectors, type Selectors } from '../../../src/connect/trail.rules.ts';
 import type { ConnectionSpec } from '../../../src/records/bucket.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
 import type { Clock } from '../../../src/process/clock.ts';
@@ -28,10 +28,16 @@ export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATI
 export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
 export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
 
-/** CloudTrail answers each basic selector with an empty list that was not written. */
-function answered(selectors: Selectors | undefined): Selectors | undefined {
-  if (selectors?.kind !== 'basic') return selectors;
-  return { ...selectors, list: selectors.list.map((each) => ({ ExcludeManagementEventSources: [], ...each })) };
+/** CloudTrail answers each basic selector, and each condition of an advanced one, with empty lists that were not written. */
+export function asAnswered(selectors: Selectors | undefined): Selectors | undefined {
+  if (selectors?.kind !== 'advanced')
+    return selectors && { ...selectors, list: selectors.list.map((each) => ({ ExcludeManagementEventSources: [], ...each })) };
+  const none = { Equals: [], StartsWith: [], EndsWith: [], NotEquals: [], NotStartsWith: [], NotEndsWith: [] };
+  const list = selectors.list.map((each) => ({
+    ...each,
+    FieldSelectors: [each['FieldSelectors'] ?? []].flat().map((condition) => ({ ...none, ...condition })),
+  }));
+  return parseSelectors({ AdvancedEventSelectors: list });
 }
 
 /** A bucket `photos` that is to send notifications. */
@@ -229,7 +235,7 @@ export function createFakeAws(): FakeAws {
     trailOf: (arn) =>
       call('trailOf', false, () => {
         const trail = parts.trails.get(arn);
-        return trail === undefined ? 'absent' : { ...trail, selectors: answered(trail.selectors) };
+        return trail === undefined ? 'absent' : { ...trail, selectors: asAnswered(trail.selectors) };
       }),
     putSelectors: (arn, selectors) =>
       call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
