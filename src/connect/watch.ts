@@ -37,14 +37,15 @@ export function createCheckConnection({ state, connections, gaps, clock, telemet
     const findings = found.filter((finding) => finding.code !== CLOCK_SKEW);
     if (findings.length < found.length) reportClock(found);
     const nowMs = clock.nowMs();
-    if (isChanging(record, nowMs)) return found;
+    const isAsRead = (current: BucketRecord | undefined): current is BucketRecord =>
+      current !== undefined && isSameWay(current, record) && !isChanging(current, nowMs);
+    // what was read while an apply changed it may be neither what was there nor what is
+    if (!isAsRead(await readRecord(state, refs.bucket(bucket), signal))) return found;
     const isConnected = connection !== undefined || provenAtMs !== undefined;
     const after = afterCheck(record.connectionCheck, { findings, passesBoth, isConnected, nowMs });
     await openGap(record, after, signal);
     const { check } = after;
-    await updateRecord(state, refs.bucket(bucket), (current) =>
-      current?.source === record.source && current.topicArn === record.topicArn ? { ...current, connectionCheck: check } : undefined,
-    );
+    await updateRecord(state, refs.bucket(bucket), (current) => (isAsRead(current) ? { ...current, connectionCheck: check } : undefined));
     if (check.state !== record.connectionCheck?.state) report(bucket, check);
     // what has arrived may be proof now that the configuration was read
     if (passesBoth && provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
@@ -90,6 +91,10 @@ export function createCheckConnection({ state, connections, gaps, clock, telemet
     await openChangeGap({ state, clock }, record, { reason, unproven: isProven ? 'none' : 'events' });
     if (!isProven) await updateRecord(state, refs.bucket(record.bucket), (current) => current && omit(current, 'provenAtMs'));
   }
+}
+
+function isSameWay(a: BucketRecord, b: BucketRecord): boolean {
+  return a.source === b.source && a.topicArn === b.topicArn && a.connection?.changedAtMs === b.connection?.changedAtMs;
 }
 
 const UNREAD = 'until now, S3 refused what enrichment reads';

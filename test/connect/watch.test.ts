@@ -56,6 +56,33 @@ it('tells the sweep of a check that AWS did not answer, so that other buckets of
 });
 
 describe('the watch of the connections', () => {
+  it('Fix: stores nothing of what it has read while an apply mended it', async () => {
+    const world = await startWatched();
+    const { state, clock, telemetry, connections } = world;
+    await world.apply();
+    world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
+    const check = createCheckConnection({
+      state,
+      gaps,
+      clock,
+      telemetry,
+      connections: {
+        async diagnose(...args) {
+          const diagnosed = await connections.diagnose(...args);
+          await clock.advance(1_000);
+          await world.apply();
+          return diagnosed;
+        },
+      },
+    });
+    const record = await readRecord(state, refs.bucket('photos'));
+    expect(await check(record!)).toMatchObject([{ code: 'connect.not-made' }]);
+    expect(await world.check()).toBeUndefined();
+    expect(await readRecord(state, refs.gap(markId('photos')))).toMatchObject({ unproven: 'events' });
+    expect((await readRecord(state, refs.bucket('photos')))?.waySinceMs).toBe(record!.connection!.changedAtMs + 1_000);
+  });
+
   it('takes away what is left of an earlier source once the gap of the change is closed, and leaves it while it may not', async () => {
     const world = await startWatched();
     await world.agree();
