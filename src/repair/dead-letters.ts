@@ -136,12 +136,14 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   /** Handles the named letters, or all that are there now. `act` returns those of its letters that are done. */
   async function take(choice: LetterChoice, act: Act, signal?: AbortSignal): Promise<LettersTaken> {
     const wanted = new Set('all' in choice ? (await list(LETTERS_MAX, signal)).map(({ id }) => id) : choice.ids);
+    // there may be more, and SQS shows them in any order: whichever it shows are taken
+    const isAny = 'all' in choice && wanted.size === LETTERS_MAX;
     let count = 0;
     const visit: Visit = async (batch) => {
-      const chosen = batch.filter(({ messageId }) => wanted.delete(messageId));
+      const chosen = batch.filter(({ messageId }) => wanted.delete(messageId) || isAny).slice(0, LETTERS_MAX - count);
       const done = chosen.length === 0 ? [] : await act(chosen);
       count += done.length;
-      return { gone: done, isEnough: wanted.size === 0 };
+      return { gone: done, isEnough: count === LETTERS_MAX || wanted.size === 0 };
     };
     if (wanted.size > 0) await look(visit, signal);
     if ('ids' in choice && wanted.size > 0) throw notFound([...wanted], count);

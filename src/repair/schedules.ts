@@ -39,6 +39,8 @@ const CHECK_MAX_MS = 60_000;
 /** Creates the schedules. Nothing runs before a call. */
 export function createSchedules({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): Schedules {
   const running = new Set<string>();
+  /** The versions of this worker's claims whose runs have ended, by schedule. One that is still stored could not be given back. */
+  const ended = new Map<string, string>();
   const watch = createWatch(clock);
 
   /** The record with this worker's claim; undefined if the work is not due, or another worker was faster. */
@@ -48,7 +50,8 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
     const current = entry && parseEntry(entry, schema);
     const nowMs = clock.nowMs();
     const watchedMs = entry === undefined ? 0 : watch(id, entry.version);
-    if (!isScheduleDue(current, { ...schedule, nowMs, watchedMs })) return undefined;
+    const isOver = entry !== undefined && entry.version === ended.get(name);
+    if (!isOver && !isScheduleDue(current, { ...schedule, nowMs, watchedMs })) return undefined;
     const stored = await state.put({ id, kind, record: startedRecord(name, current, nowMs) }, entry?.version ?? null, signal);
     return stored === 'conflict' ? undefined : stored;
   }
@@ -76,6 +79,7 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
       if (claimed === undefined) return false;
       const end = await endOf(schedule, work, signal);
       const { id, kind, version } = claimed;
+      ended.set(name, version);
       const record = endedRecord(parseEntry(claimed, scheduleSchema), { end, nowMs: clock.nowMs(), intervalMs });
       // a conflict: the run has lasted so long that another worker has taken it
       await state.put({ id, kind, record }, version);

@@ -139,6 +139,22 @@ describe('schedules', () => {
     expect(runs).toBe(1);
   });
 
+  it('Fix: go on as soon as the store answers again that could not store the end of a run', async () => {
+    const { state, clock, telemetry } = setUp();
+    let isDown = false;
+    const failing: StateStore = { ...state, put: (...args) => (isDown ? Promise.reject(new Error('down')) : state.put(...args)) };
+    const schedules = createSchedules({ state: failing, clock, telemetry });
+    const ran: boolean[] = [];
+    const fails = schedules.runIfDue(purge, async () => void (isDown = true), never);
+    await expect(fails).rejects.toThrow('down');
+    isDown = false;
+    for (let looks = 0; looks < 2; looks += 1) {
+      await clock.advance(MINUTE_MS);
+      ran.push(await schedules.runIfDue(purge, async () => {}, never));
+    }
+    expect(ran).toEqual([true, false]);
+  });
+
   it('never overlap and never end, whatever the workers’ clocks, deaths and pauses between looks', async () => {
     const step = fc.record({
       worker: fc.nat({ max: 3 }),
