@@ -254,13 +254,13 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
       const who = byHand === true ? 'a person wired it' : `it has the source ${source}`;
       throw new RequestError('connect.blocked', `${bucket} has no notification of Tally's to pause: ${who}`);
     }
-    // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
-    const next = { ...connection, state: 'paused' as const, changedAtMs: clock.nowMs() };
-    if (connection.state !== 'paused') await changeBucket(state, bucket, (record) => ({ ...record, connection: next }));
+    const next = connection.state === 'paused' ? connection : { ...connection, state: 'paused' as const, changedAtMs: clock.nowMs() };
     const ended = await run(async () => {
       const step = notificationRemoval(await lookAt(specOf(connection), signal));
       if (step !== undefined && 'reason' in step)
         throw new RequestError('connect.blocked', `Tally leaves ${step.name} unchanged: ${step.reason}`);
+      // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
+      await changeBucket(state, bucket, (record) => ({ ...record, connection: next }));
       return { changes: step === undefined ? [] : [step] };
     });
     if ('changes' in ended) return { bucket, state: 'paused' as const, source };

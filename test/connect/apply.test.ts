@@ -401,6 +401,20 @@ describe('a pause', () => {
     });
     expect(await world.connection()).toMatchObject({ state: 'applied' });
   });
+
+  it('Fix: of a notification that Tally leaves, or cannot read, leaves the bucket as it was', async () => {
+    const world = await startWorld();
+    await world.agree();
+    const applied = await world.connection();
+    world.aws.before = (call) => {
+      if (call === 'notificationOf') throw new RequestError('connect.denied', 'not permitted');
+    };
+    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.denied' });
+    world.aws.before = () => undefined;
+    world.aws.parts.notifications.set('photos', '<New/>');
+    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.blocked' });
+    expect(await world.connection()).toEqual(applied);
+  });
 });
 
 describe('a plan', () => {
