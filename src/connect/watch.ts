@@ -135,11 +135,14 @@ export function createVisitConnection({
     const nowMs = clock.nowMs();
     if (record === undefined || !isCheckDue(record, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
     const { connection } = record;
-    if ((connection?.earlier ?? []).length > 0)
-      await attempt("the earlier source's parts could not be removed", bucket, async () => {
+    if ((connection?.earlier ?? []).length > 0) {
+      const refusal = await attempt("the earlier source's parts could not be removed", bucket, async () => {
         const kept = await connections.removeEarlier(bucket, signal);
         if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
       });
+      // it stays due: a dead process's lease ends only for who looks at it again within seconds
+      if (refusal === 'connect.busy') return undefined;
+    }
     const findings = await checkConnection(record, signal);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
@@ -149,13 +152,15 @@ export function createVisitConnection({
     return 0;
   };
 
-  /** Another process changes connections, or this one may not do it: the next visit tries again. */
-  async function attempt(failed: string, bucket: string, work: () => Promise<void>): Promise<void> {
+  /** Another process changes connections, or this one may not do it: the next visit tries again. Resolves with the code of what failed. */
+  async function attempt(failed: string, bucket: string, work: () => Promise<void>): Promise<string | undefined> {
     try {
       await work();
+      return undefined;
     } catch (error) {
       if (!(error instanceof RequestError || error instanceof FaultError)) throw error;
       telemetry.warn(failed, { bucket, reason: printable(error.message) });
+      return error.code;
     }
   }
 }

@@ -113,6 +113,20 @@ describe('the watch of the connections', () => {
     expect(await world.check()).toMatchObject({ state: 'ok' });
   });
 
+  it('Fix: takes it away although a process was killed that had begun', async () => {
+    const world = await startWatched();
+    await world.agree();
+    await world.agree({ source: 'eventbridge' });
+    await world.closeGap();
+    await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: { claim: { holder: 'dead', renewals: 0 } } }, null);
+    for (let run = 0; run < 8; run += 1) {
+      await world.watch();
+      await world.clock.advance(15_000);
+    }
+    expect(world.notified().entries).toEqual([]);
+    expect(await world.check()).toMatchObject({ state: 'ok' });
+  });
+
   it('leaves what it may not take away of an earlier source to whoever may connect, with the same command again', async () => {
     const world = await startWatched();
     await world.agree();
