@@ -36,9 +36,10 @@ interface DoctorParts extends WithPorts<'state' | 'clock'> {
 export async function doctor(parts: DoctorParts, bucket: string, signal: AbortSignal): Promise<readonly Finding[]> {
   const { state, clock, checkConnection } = parts;
   const before = await requireBucket(state, bucket, signal);
-  const found = [...(await checkConnection(before, signal)), ...(await listingFindings(parts, before, signal))];
+  const checked = await checkConnection(before, signal);
+  const unlisted = (await listingFindings(parts, before, signal)).filter(({ code }) => checked.every((found) => found.code !== code));
   // the check may have proven it
-  return [...found, ...unprovenFindings(await requireBucket(state, bucket, signal), clock.nowMs())];
+  return [...checked, ...unlisted, ...unprovenFindings(await requireBucket(state, bucket, signal), clock.nowMs())];
 }
 
 /** What does not pass by itself. */

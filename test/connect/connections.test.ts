@@ -50,6 +50,9 @@ it('the doctor says what nobody has seen arrive, and of a bucket whose list is d
       fix: expect.stringContaining('s3:ListBucket'),
     },
   ]);
+  // the check has found it too
+  const known = { code: 'object.denied', severity: 'broken', what: '', why: '', fix: '', blocks: true } as const;
+  expect(await doctor({ ...parts, checkConnection: async () => [known] }, 'photos', signal)).toEqual([known]);
   // it may pass, so that it is no defect of the connection
   storage.firstKey = () => Promise.reject(new FaultError('s3.throttled', 'so'));
   expect(await doctor(parts, 'photos', signal)).toMatchObject([{ code: 's3.throttled', severity: 'unknown' }]);
