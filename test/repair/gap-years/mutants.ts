@@ -175,10 +175,14 @@ export const mutants: Readonly<
   },
   'keys that S3 refuses keep their job for ever': {
     views: {
-      workers: reading('job', (job) => ({ ...job, ...(Array.isArray(job['parts']) && { parts: job['parts'].map(neverStuck) }) })),
+      // a job that goes on for long would otherwise fail because its processes are killed
+      workers: reading('job', (job) => ({
+        ...omit(job, 'fruitless'),
+        ...(Array.isArray(job['parts']) && { parts: job['parts'].map(neverStuck) }),
+      })),
     },
     finds: /has not ended/,
-    seed: 1,
+    seed: 3,
     isWhole: true,
   },
   'a decline leaves the job that was allowed': {
