@@ -69,7 +69,7 @@ function liftingByKey(state: StateStore): StateStore {
 
 /**
  * Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it within eight seconds of
- * CPU (twenty for consent that is taken back). A change of the code changes the stories: `npm run simulate:gaps -- --days 45 --seed N --mutant NAME` tells what others cost, and what they find.
+ * CPU (twenty for keys that S3 refuses, and for consent that is taken back). A change of the code changes the stories: `npm run simulate:gaps -- --days 45 --seed N --mutant NAME` tells what others cost, and what they find.
  */
 export const mutants: Readonly<
   Record<string, { readonly views: Partial<Views>; readonly finds: RegExp; readonly seed: number; readonly isWhole?: true }>
@@ -82,7 +82,7 @@ export const mutants: Readonly<
   'a failed job keeps its gap': {
     views: { closing: reading('job', (job) => (job['state'] === 'failed' ? { ...job, state: 'running' } : job)) },
     finds: /was not repaired/,
-    seed: 27,
+    seed: 34,
   },
   'a failing job is tried again without a pause': {
     views: { closing: reading('gap', (mark) => omit(mark, 'waits')) },
@@ -150,7 +150,7 @@ export const mutants: Readonly<
   'the mark of a key lifts the deletion limit': {
     views: { workers: liftingByKey },
     finds: /without consent/,
-    seed: 2,
+    seed: 21,
   },
   'deletions that wait are forgotten': {
     views: { workers: reading('bucket', (bucket) => omit(bucket, 'waiting')) },
