@@ -303,7 +303,7 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
     if (connection === undefined) return undefined;
     const still = desired(specOf(connection));
     const remains = { made: connection.made, used: await usedByOthers(state, bucket), still };
-    // a rule lives by any trail that records the bucket: whoever made the rule, and whatever the settings name now
+    // any trail that records the bucket feeds the rule, whoever made the rule and whatever trail the settings name now
     const isRouted = connection.source === 'routed';
     const kept = await removeSpecs({ ...parts, run }, specsOfBefore(connection, isRouted), remains, signal);
     if (isHandedOver(connection)) {

@@ -32,7 +32,7 @@ interface DoctorParts extends WithPorts<'state' | 'clock'> {
   readonly storage: Pick<ObjectStorage, 'firstKey'>;
 }
 
-/** What a person is told of a connected bucket: what its check finds, whether the bucket can be listed, and what has not arrived yet. */
+/** The doctor's report on a connected bucket: what its check finds, whether Tally can list the bucket, and which events have not arrived yet. */
 export async function doctor(parts: DoctorParts, bucket: string, signal: AbortSignal): Promise<readonly Finding[]> {
   const { state, clock, checkConnection } = parts;
   const before = await requireBucket(state, bucket, signal);

@@ -1,6 +1,6 @@
 /**
- * The Unix socket beside the control plane's address. The file's mode is the login: only its owner may open it, and whoever can open it is
- * the operator.
+ * The Unix socket beside the control plane's address. The file's mode is the login: only its owner may open it, and
+ * that caller is the operator.
  */
 import { lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';

@@ -113,7 +113,7 @@ export function trailRemoval(look: Look, { made }: Remains): Change | Kept | und
   return { ...changeOf(look, trail.arn, trail.selectors, after), action: 'remove', touches: [] };
 }
 
-/** Tally does not read a trail that it may not change. It prints the selector for whoever may. */
+/** Tally doesn't read a trail that it may not change. It prints the selector for the trail's owner. */
 export const trailCheck: Check = ({ spec, desired: { trailArn }, observed }) => {
   const { bucket, source, byHand, trailBucket } = spec;
   if (source !== 'routed') return undefined;

@@ -16,7 +16,7 @@ export interface Search {
 
 type ObjectsQuery = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
 
-/** The search of an address. Links to one bucket's contents name it in a parameter of its own. */
+/** An address's search. Links to a bucket's contents name the bucket in a separate parameter. */
 export function searchOf({ query, bucket = '', sort, order }: Choices): Search {
   return {
     query: query ?? (bucket === '' ? '' : clauseOf('bucket', bucket)),

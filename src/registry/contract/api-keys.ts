@@ -102,7 +102,7 @@ function ownerText({ user_email: email, user_email_verified: isVerified }: AnyAp
   return isVerified ? email : `${email} (not verified)`;
 }
 
-/** What a person is told after a key was revoked. */
+/** The message after a key was revoked. */
 const KEY_REVOKED = 'Revoked. Every process refuses the key within 5 s.';
 const NONE = 'There are no such API keys here.';
 

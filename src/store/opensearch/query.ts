@@ -16,7 +16,7 @@ export function filterQuery(query: ObjectFilter): Query {
   return { bool: { filter: [{ term: { deleted } }, ...(bucket === undefined ? [] : [{ term: { bucket } }]), ...conditionsOf(query)] } };
 }
 
-/** Everything but the bucket, which has an index of its own, and the choice of tombstones. */
+/** The filter's conditions, without the bucket, which has its own index, and without the choice of tombstones. */
 function conditionsOf(query: ObjectFilter): readonly Query[] {
   const { deleted = false, key, prefix = '', extension } = query;
   return [
