@@ -4,7 +4,7 @@ import { isBucketName } from '../base/bucket-name.ts';
 import type { Fault, FaultCode } from '../base/fault.ts';
 import { idOf, isBlank, keysOf, quoted, type Spelling, textOf, timeOf } from './fields.ts';
 
-/** How a record is written: S3's notification, S3's EventBridge event, an audit-trail event, the synthetic Records of the routing rule, or any of these as somebody posted it. */
+/** How a record is written: S3's notification, S3's EventBridge event, an audit-trail event, the synthetic Records of the routing rule, or any of these that was posted to a webhook. */
 export const dialects = ['native', 'eventbridge', 'trail', 'synthetic', 'webhook'] as const;
 export type Dialect = (typeof dialects)[number];
 

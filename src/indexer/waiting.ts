@@ -7,7 +7,7 @@
  * whole fails, messages wait in hand, because no gap could be stored and nothing is received.
  */
 import { faultOf, circuitOf, type Fault } from '../base/fault.ts';
-import type { ChangeRecord } from '../events/record.ts';
+import { reportsDeletion, type ChangeRecord } from '../events/record.ts';
 import { deferDelayS, type LostChange, type Outcome } from '../events/outcome.ts';
 import type { Handover } from './handover.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
@@ -137,21 +137,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   };
 }
 
-function changeOf({ change: { kind } }: ChangeRecord): LostChange {
-  switch (kind) {
-    case 'deleted':
-    case 'marker-created':
-    case 'bulk-deleted':
-    case 'lifecycle-expired':
-    case 'lost':
-      return 'delete';
-    case 'tagged':
-      return 'tags';
-    case 'created':
-    case 'multipart-completed':
-    case 'storage-changed':
-    case 'unknown':
-    case 'ignored':
-      return 'other';
-  }
+function changeOf({ change }: ChangeRecord): LostChange {
+  if (change.kind === 'tagged') return 'tags';
+  return reportsDeletion(change) ? 'delete' : 'other';
 }

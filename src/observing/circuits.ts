@@ -31,7 +31,7 @@ const PROBE_MAX_MS = 15_000;
 /** A failed message is hidden for at most a quarter of an hour, so anything that still fails is tried again within this time. */
 const FORGOTTEN_MS = 1_200_000;
 
-/** What a circuit stands for: the index store, one index in it, S3 in a region (which holds nothing back while places are free), a bucket there, or the requests that enrich its documents. */
+/** What a circuit stands for: the index store, one index in it, S3 in a region (requests wait for it only if they have no place), a bucket there, or the requests that enrich its documents. */
 export type CircuitLevel = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'enrichment';
 export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
 

@@ -81,7 +81,7 @@ describe('an exact event', () => {
     expect(world.settlements()).toEqual(['delete']);
   });
 
-  it('that is repeated or was overtaken is stale, not a tie, and changes nothing', async () => {
+  it('that is repeated or was overtaken is superseded, not a tie, and changes nothing', async () => {
     const world = await createIngestWorld();
     const older = world.put('k');
     await world.run(1_000);

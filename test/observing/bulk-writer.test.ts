@@ -147,8 +147,8 @@ describe('a bulk request', () => {
 
 describe('a write', () => {
   it.each<[string, WriteChange, WriteAnswer['kind']]>([
-    ['a higher clock is stale', { clock: 999 }, 'superseded'],
-    ['its very clock and the same content is stale', {}, 'superseded'],
+    ['a higher clock is superseded', { clock: 999 }, 'superseded'],
+    ['its very clock and the same content is superseded', {}, 'superseded'],
     ['its very clock and other content is a tie', { state: { present: true, etag: 'f' } }, 'equal'],
     ['its very clock and an object, being an absence, is a tie', { state: { present: false } }, 'equal'],
   ])('that meets %s', async (_what, change, kind) => {
@@ -160,7 +160,7 @@ describe('a write', () => {
     expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind }]);
   });
 
-  it('that the store refuses without telling the stored clock is stale where something newer is stored', async () => {
+  it('that the store refuses without telling the stored clock is superseded where something newer is stored', async () => {
     const world = await setUp(
       {},
       (write) => async (writes) => (await write(writes)).map((answer) => (answer.kind === 'superseded' ? { kind: 'equal' } : answer)),

@@ -218,7 +218,7 @@ describe('what was seen', () => {
     expect(world.store.requests).toEqual([]);
   });
 
-  it('that the store refuses is stale, with the same verdict', async () => {
+  it('that the store refuses is superseded, with the same verdict', async () => {
     const world = await setUp();
     void world.observe('k', resolve(world, 5_000));
     await world.run();

@@ -3,8 +3,6 @@ import type { PlacedRow } from './contract.ts';
 import { jsonSchemaOf } from './json-schema.ts';
 import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
 
-const PROBLEM = '#/components/schemas/Problem';
-
 /** URL and headers are read before the operation is known. */
 const HEADERS_TOO_LARGE = problemResponse('Codes: request.too-large. The URL and the headers are larger than 16 KiB together.');
 
@@ -25,6 +23,9 @@ export function openApiOf(rows: readonly PlacedRow[], version: string): string {
     components: {
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'A session (qs_…) or an API key (qk_…), if callers are authenticated.' },
+      },
+      responses: {
+        Problem: { description: 'An error.', content: { [PROBLEM_MEDIA]: { schema: { $ref: '#/components/schemas/Problem' } } } },
       },
       schemas: Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)),
     },
@@ -108,6 +109,7 @@ function errorCodesOf({ path, body, errors, scope }: PlacedRow): readonly Parame
   return [...new Set([...errors, ...refusals, ...ofBody, ...generalErrors])];
 }
 
+/** An error with a description of its own, which OpenAPI 3.1 allows beside a reference. */
 function problemResponse(description: string): unknown {
-  return { description, content: { [PROBLEM_MEDIA]: { schema: { $ref: PROBLEM } } } };
+  return { $ref: '#/components/responses/Problem', description };
 }

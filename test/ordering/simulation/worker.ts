@@ -168,7 +168,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
     });
   }
 
-  function end(members: readonly Member[], plan: ObservedWrite, answer: 'written' | 'stale' | 'tie'): void {
+  function end(members: readonly Member[], plan: ObservedWrite, answer: 'written' | 'superseded' | 'tie'): void {
     members.forEach(({ hint, message }, index) => {
       if (message === undefined) return;
       if (answer === 'tie') {
@@ -176,7 +176,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
         return;
       }
       const verdict = plan.verdicts[index]!;
-      if (verdict.final || (answer === 'stale' && !rules.refusedProvisionalStays)) return;
+      if (verdict.final || (answer === 'superseded' && !rules.refusedProvisionalStays)) return;
       comesBack(message, verdict.dueInS * 1_000 + random.int(0, 2_000));
     });
   }

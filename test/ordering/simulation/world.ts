@@ -31,7 +31,7 @@ export interface SentWrite {
   readonly equalClock: 'accept' | 'refuse';
   /** Undefined: a reconcile. */
   readonly worker: number | undefined;
-  readonly answered: (answer: 'written' | 'stale' | 'tie') => void;
+  readonly answered: (answer: 'written' | 'superseded' | 'tie') => void;
   /** Called with the end of the outage. */
   readonly failed: (outEndMs: number) => void;
 }
@@ -132,10 +132,10 @@ export function createWorld(history: History, random: Random, rules: Rules): Wor
     record = [...record, { ...record.at(-1)!, ...change, atMs: nowMs }];
   }
 
-  function write(next: Stored, equalClock: 'accept' | 'refuse'): 'written' | 'stale' | 'tie' {
-    if (stored !== undefined && stored.clock > next.clock) return 'stale';
+  function write(next: Stored, equalClock: 'accept' | 'refuse'): 'written' | 'superseded' | 'tie' {
+    if (stored !== undefined && stored.clock > next.clock) return 'superseded';
     if (stored !== undefined && stored.clock === next.clock && equalClock === 'refuse')
-      return stored.settled && stored.content === next.content ? 'stale' : 'tie';
+      return stored.settled && stored.content === next.content ? 'superseded' : 'tie';
     stored = next;
     if (next.content === null && random.chance(0.3)) purgeLater(next);
     return 'written';

@@ -110,9 +110,10 @@ it('refers in its OpenAPI document to nothing that is not there', () => {
   const text = openApiOf(rows, '1.2.3');
   // such fields must not be sent: generators leave them out of requests
   expect(text).not.toContain('readOnly');
-  const { components } = JSON.parse(text) as { readonly components: { readonly schemas: object } };
+  const { components } = JSON.parse(text) as { readonly components: { readonly schemas: object; readonly responses: object } };
+  const parts = (['schemas', 'responses'] as const).flatMap((kind) => Object.keys(components[kind]).map((name) => `${kind}/${name}`));
   const references = [...text.matchAll(/"\$ref":"([^"]*)"/g)].map(([, reference]) => reference);
-  expect(new Set(references)).toEqual(new Set(Object.keys(components.schemas).map((name) => `#/components/schemas/${name}`)));
+  expect(new Set(references)).toEqual(new Set(parts.map((part) => `#/components/${part}`)));
 });
 
 /** Any value that a JSON Schema of ours allows; its longest and shortest texts among them. */
