@@ -28,7 +28,6 @@ import { PROCESS_STORED_MS } from './observing/processes.ts';
 import { createHandover, createHandoverPermission } from './indexer/handover.ts';
 import { createLetterWatch } from './repair/dead-letters.ts';
 import { createIngestRole, type IngestRole } from './indexer/indexer.ts';
-import type { Telemetry } from './process/telemetry.ts';
 import { createReadiness } from './observing/readiness.ts';
 import { createEventCounter, type EventCounter } from './indexer/event-hours.ts';
 import { repeat } from './process/repeat.ts';
@@ -76,7 +75,7 @@ export function createApp(settings: Settings, environment: OuterEnvironment, pri
       try {
         const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
         takeServeLock(settings, stops);
-        const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
+        const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
         reportChoices(settings, environment, telemetryAdapter.telemetry);
@@ -103,7 +102,7 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
   stops.push(async () => lock.release());
 }
 
-async function startEmbeddedAws(settings: Settings, environment: OuterEnvironment, log: Telemetry): Promise<Embedded> {
+async function startEmbeddedAws(settings: Settings, environment: OuterEnvironment): Promise<Embedded> {
   const { EmbeddedStartError, startEmbedded } = await import('./demo/server.ts');
   try {
     return await startEmbedded({
@@ -112,7 +111,6 @@ async function startEmbeddedAws(settings: Settings, environment: OuterEnvironmen
       region: environment.region ?? REGION_DEFAULT,
       bucket: EMBEDDED_BUCKET,
       clock: systemClock,
-      log,
     });
   } catch (error) {
     if (error instanceof EmbeddedStartError) throw new StartError(error.message);

@@ -2,7 +2,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EmbeddedClock } from './clock.ts';
 import type { FauxqsApp } from './fauxqs.ts';
-import type { PutEvent } from './notifications.ts';
 
 /** Subresources that fauxqs does not support: it would apply their puts and deletes to the object or bucket itself. */
 const UNSUPPORTED = [
@@ -46,9 +45,9 @@ interface Corrections {
   readonly ready: Promise<void>;
 }
 
-/** Corrects requests and answers of the app. It must be called before the app listens. Returns a function that returns the event name of the put that is being processed. */
-export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corrections): () => PutEvent {
-  const putEvent = new AsyncLocalStorage<PutEvent>();
+/** Corrects requests and answers of the app. It must be called before the app listens. Returns a function that returns the bucket of the request that is being processed. */
+export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corrections): () => string {
+  const bucket = new AsyncLocalStorage<string>();
 
   app.addHook('onRequest', async (request, reply) => {
     await ready;
@@ -68,7 +67,7 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corr
   app.addHook('preHandler', (request, _reply, done) => {
     // curl -T sends no body for an empty file
     request.body ??= Buffer.alloc(0);
-    putEvent.run(putEventOf(request.method, request.headers), done);
+    bucket.run(/^\/([^/?]*)/.exec(request.url)?.[1] ?? '', done);
   });
 
   app.addHook('onSend', async (request, reply) => {
@@ -77,10 +76,5 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corr
     if (request.method === 'HEAD') reply.header('x-amz-bucket-region', region);
   });
 
-  return () => putEvent.getStore() ?? 'ObjectCreated:Put';
-}
-
-function putEventOf(method: string, headers: Readonly<Record<string, unknown>>): PutEvent {
-  if (headers['x-amz-copy-source'] !== undefined) return 'ObjectCreated:Copy';
-  return method === 'POST' ? 'ObjectCreated:Post' : 'ObjectCreated:Put';
+  return () => bucket.getStore() ?? '';
 }

@@ -10,12 +10,11 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { RECEIVES_WANTED } from '../connect/shared.rules.ts';
 import type { Clock } from '../process/clock.ts';
-import type { Telemetry } from '../process/telemetry.ts';
 import { ACCOUNT, embeddedEndpoint, embeddedQueues } from './addresses.ts';
-import { openEmbeddedClock, type EmbeddedClock } from './clock.ts';
+import { createEmbeddedClock } from './clock.ts';
 import { createFauxqs, type Fauxqs, type Persistence } from './fauxqs.ts';
 import { sortListings } from './listing.ts';
-import { createNotifier, watchObjects } from './notifications.ts';
+import { notificationOf, watchObjects } from './notifications.ts';
 import { correctQueues, keepGivenBack, releaseMessages } from './queues.ts';
 import { correctRequests } from './requests.ts';
 
@@ -31,8 +30,7 @@ export interface EmbeddedOptions {
   readonly region: string;
   /** The bucket is created if it does not exist. */
   readonly bucket: string;
-  readonly clock: Clock;
-  readonly log: Pick<Telemetry, 'warn'>;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
 }
 
 export interface Embedded {
@@ -41,7 +39,7 @@ export interface Embedded {
   readonly queueUrl: string;
   readonly deadLetterQueueUrl: string;
   readonly topicArn: string;
-  /** Ends long polls and open connections, and closes the data. Changes that are made meanwhile may be unpublished until the next start. */
+  /** Ends long polls and open connections, and closes the data. */
   stop(): Promise<void>;
 }
 
@@ -61,10 +59,10 @@ export class EmbeddedStartError extends Error {
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { region } = options;
   const folder = join(options.dataDir, 'embedded');
-  const moments = openMoments(folder, options.clock);
+  const moments = createEmbeddedClock(options.clock);
   const fauxqs = await createFauxqs(region);
   const ready = Promise.withResolvers<void>();
-  const putEvent = correctRequests(fauxqs.app, { region, moments, ready: ready.promise });
+  const requestBucket = correctRequests(fauxqs.app, { region, moments, ready: ready.promise });
 
   // listening comes first, so that a second process on the same address does not touch the data
   const endpoint = await listen(fauxqs, options);
@@ -74,10 +72,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const queueArn = arnOf('sqs', region, embeddedQueues.bucket);
   const publish = (message: string): void => fauxqs.publish({ topicArn, queueArn, subject: 'Amazon S3 Notification', message });
   const listing = sortListings(fauxqs.s3);
-  const notifier = createNotifier({ store: fauxqs.s3, region, moments, clock: options.clock, log: options.log, publish });
-  watchObjects(fauxqs.s3, putEvent, (change) => {
+  watchObjects(fauxqs.s3, requestBucket, (change) => {
     listing.changed(change.bucket);
-    notifier.notify(change);
+    publish(notificationOf(change, region, moments.next()));
   });
 
   const persistence = await openData(fauxqs, folder);
@@ -90,20 +87,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     topicArn,
     stop: async () => {
       await fauxqs.app.close();
-      notifier.stop();
       persistence.close();
-      moments.close();
     },
   };
-}
-
-function openMoments(folder: string, clock: Clock): EmbeddedClock {
-  try {
-    mkdirSync(folder, { recursive: true });
-    return openEmbeddedClock(clock, join(folder, 'clock'));
-  } catch (error) {
-    throw dataError(folder, error);
-  }
 }
 
 /** Listens, and returns the endpoint that clients on this machine use. */
@@ -125,6 +111,7 @@ async function listen({ app }: Fauxqs, { host, port }: EmbeddedOptions): Promise
 async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
   const { sqs, sns, s3 } = fauxqs;
   try {
+    mkdirSync(folder, { recursive: true });
     const persistence = fauxqs.open(folder);
     keepGivenBack(persistence);
     // it is loaded before the stores write to it: loading creates each queue again, which would delete its stored messages

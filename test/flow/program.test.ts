@@ -15,7 +15,6 @@ import { until } from '../support/servers/aws.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { MAIN } from '../support/servers/program.ts';
-import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
 /** Node as if it were of that version. */
 const versioned = (version: string) =>
@@ -218,16 +217,8 @@ describe('the embedded mode as a program', () => {
     for (const { id } of items) await change(id, { state: 'cancelled' });
     await daemon.stop();
     // as if the process had been killed before it sent the events
-    const log = createFakeTelemetry();
-    const storage = await startEmbedded({
-      host: '127.0.0.1',
-      port: 0,
-      dataDir: data,
-      region: 'us-east-1',
-      bucket: 'demo',
-      clock: systemClock,
-      log,
-    });
+    const at = { host: '127.0.0.1', port: 0, dataDir: data };
+    const storage = await startEmbedded({ ...at, region: 'us-east-1', bucket: 'demo', clock: systemClock });
     await put(storage.endpoint, 'changed', 'newer');
     await put(storage.endpoint, 'created', 'c');
     await fetch(`${storage.endpoint}/demo/deleted`, { method: 'DELETE' });
