@@ -7,6 +7,7 @@ import { SNSClient } from '@aws-sdk/client-sns';
 import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
+import type { Endpoints } from './endpoints.rules.ts';
 import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withDirectRequests } from './sqs-requests.ts';
@@ -15,13 +16,7 @@ export interface AwsClientOptions {
   /** The region for everything whose queue URL, ARN or bucket record contains no region. */
   readonly region: string;
   /** From the SDK's own variables (AWS_ENDPOINT_URL_SQS, else AWS_ENDPOINT_URL …) or the profile; absent: AWS itself. */
-  readonly endpoints: {
-    readonly sqs?: string | undefined;
-    readonly sns?: string | undefined;
-    readonly s3?: string | undefined;
-    readonly events?: string | undefined;
-    readonly trails?: string | undefined;
-  };
+  readonly endpoints: Endpoints;
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
   readonly proxyEnv?: ProxyEnv | undefined;
@@ -212,13 +207,4 @@ function handlerOptions(requestTimeout: number, maxSockets: number, proxyEnv: Pr
     httpAgent: agent,
     httpsAgent: agent,
   };
-}
-
-/** The text of an SDK error: its name, the system's error code and the message, without a stack. */
-export function errorText(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = 'code' in error && typeof error.code === 'string' && error.code !== error.name ? ` ${error.code}` : '';
-  // an answer to HEAD has no body, so the SDK has no message
-  const message = error.message === '' || error.message === 'UnknownError' ? '' : `: ${error.message}`;
-  return `${error.name}${code}${message}`;
 }

@@ -10,7 +10,7 @@ import { printable } from '../base/printable.ts';
 /** Returns the credentials that are valid now. Throws {@link CredentialsError}. */
 export type CredentialsProvider = () => ReturnType<ReturnType<typeof defaultProvider>>;
 
-/** The AWS credentials cannot be obtained. It has the name of the SDK's own error, by which {@link isCredentialsError} recognises it. */
+/** The AWS credentials cannot be obtained. It has the name of the SDK's own error, by which refusals.ts recognises it. */
 class CredentialsError extends Error {
   override readonly name = 'CredentialsProviderError';
 }
@@ -80,33 +80,3 @@ export function createCredentials({ region, requestHandler, limitMs = LIMIT_MS }
 }
 
 const textOf = (text: string): string => printable(text.replace(COMMAND, 'the credential_process failed: ').trim(), REASON_LENGTH_MAX);
-
-const CREDENTIALS_ERROR_NAMES: ReadonlySet<string> = new Set([
-  'CredentialsProviderError',
-  'TokenProviderError',
-  'ExpiredToken',
-  'ExpiredTokenException',
-  'RequestExpired',
-  'RequestExpiredException',
-  'TokenRefreshRequired',
-  'InvalidToken',
-  'InvalidAccessKeyId',
-  'InvalidClientTokenId',
-  'UnrecognizedClient',
-  'UnrecognizedClientException',
-  'MissingAuthenticationToken',
-  'MissingAuthenticationTokenException',
-  'IncompleteSignature',
-  'IncompleteSignatureException',
-  'InvalidSignatureException',
-  'SignatureDoesNotMatch',
-  'RequestTimeTooSkewed',
-  'InvalidSecurity',
-  'NotSignedUp',
-  'OptInRequired',
-]);
-
-/** Whether an error is about the credentials themselves instead of what they permit, so that another policy would not help. */
-export function isCredentialsError(error: unknown): error is Error {
-  return error instanceof Error && CREDENTIALS_ERROR_NAMES.has(error.name);
-}

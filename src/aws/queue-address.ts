@@ -1,5 +1,6 @@
 /** Where to send requests about a queue, and the region to sign them for. Both follow from the queue's URL. */
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { LEGACY_HOST, regionInQueueUrl } from './queue-url.rules.ts';
 
 /** An endpoint that replaces the one of AWS; absent: the SDK finds the endpoint by the region. */
 interface ExplicitEndpoint {
@@ -10,22 +11,6 @@ interface ExplicitEndpoint {
 
 export interface QueueAddress extends ExplicitEndpoint {
   readonly region: string;
-}
-
-/** The regions of all partitions: eu-central-1, us-gov-west-1, cn-north-1, us-isob-east-1, eusc-de-east-1. */
-const REGION = '[a-z]{2,5}(?:-[a-z]+)+-\\d+';
-/** Matches `sqs.REGION.…` and `sqs-fips.REGION.…`: AWS in all partitions, VPC endpoints (`vpce-ID.sqs.REGION.vpce.amazonaws.com`) and LocalStack. */
-const REGION_IN_HOST = new RegExp(`(?:^|\\.)sqs(?:-fips)?\\.(${REGION})\\.`);
-/** The hosts that SQS had first, and that old queue URLs still contain; without a region it is us-east-1. LocalStack has such hosts too. */
-const REGION_IN_LEGACY_HOST = new RegExp(`^(${REGION})\\.queue\\.`);
-const LEGACY_HOST = new RegExp(`^(?:${REGION}\\.)?queue\\.amazonaws\\.com(?:\\.cn)?$`);
-const REGION_OF_FIRST_HOST = 'us-east-1';
-
-/** The region in a queue's URL; undefined if its host contains none. */
-export function regionInQueueUrl(queueUrl: string): string | undefined {
-  const { hostname } = new URL(queueUrl);
-  const found = REGION_IN_HOST.exec(hostname) ?? REGION_IN_LEGACY_HOST.exec(hostname);
-  return found?.[1] ?? (LEGACY_HOST.test(hostname) ? REGION_OF_FIRST_HOST : undefined);
 }
 
 /**

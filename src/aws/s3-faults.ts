@@ -2,8 +2,7 @@
 import { type FaultCode, FaultError } from '../base/fault.ts';
 import { printable } from '../base/printable.ts';
 import type { BucketLocation } from './storage.ts';
-import { errorText } from './clients.ts';
-import { isCredentialsError } from './credentials.ts';
+import { errorText, isCredentialsError } from './refusals.ts';
 
 /** The answer to one attempt of a request, before the SDK processes it. */
 export interface S3Answer {

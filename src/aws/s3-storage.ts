@@ -210,13 +210,7 @@ function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | 'readTag
       const { bucket } = location;
       const question = { ...location, operation: 'HeadObject', key };
       const condition = etag === undefined ? {} : { IfMatch: `"${etag}"` };
-      const input = {
-        Bucket: bucket,
-        Key: key,
-        ...condition,
-        ...versionInput(versionId),
-        ...ownerInput(location),
-      };
+      const input = { Bucket: bucket, Key: key, ...condition, ...versionInput(versionId), ...ownerInput(location) };
       const reply = await ask(question, signal, { send: (client, options, attempt) => sendHead(client, input, { ...options, attempt }) });
       if (reply.ok) {
         const state = stateOfHead(reply.output);

@@ -1,7 +1,10 @@
 /** SQS requests about held messages, dead letters and the queue itself. */
 import {
   type MessageAttributeValue,
+  type ServiceInputTypes,
+  type ServiceOutputTypes,
   type SQSClient,
+  type SQSClientResolvedConfig,
   ChangeMessageVisibilityBatchCommand,
   DeleteMessageBatchCommand,
   GetQueueAttributesCommand,
@@ -9,11 +12,13 @@ import {
   ReceiveMessageCommand,
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
+import type { Command } from '@smithy/core/client';
 import { z } from 'zod';
 import { jsonOf } from '../base/json.ts';
 import type { Clock } from '../process/clock.ts';
 import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient } from './queues.ts';
-import { messageOf, SYSTEM_ATTRIBUTES, isMissingQueue, isRefusedPermission, queueFault } from './sqs-receiver.ts';
+import { isDenied, isMissing } from './refusals.ts';
+import { messageOf, SYSTEM_ATTRIBUTES, queueFault } from './sqs-receiver.ts';
 
 interface SqsClientDependencies {
   readonly clientFor: (queueUrl: string) => SQSClient;
@@ -24,15 +29,16 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
   const urlsByArn = new Map<string, string>();
 
   /** Sends one request. Throws the queue's fault if it fails, or the signal's reason if it is aborted. */
-  async function ask<Output>(
-    { operation, queueUrl, signal }: { readonly operation: string; readonly queueUrl: string; readonly signal: AbortSignal | undefined },
-    send: (client: SQSClient, options: { readonly abortSignal: AbortSignal } | undefined) => Promise<Output>,
+  async function ask<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+    queueUrl: string,
+    command: Command<Input, Output, SQSClientResolvedConfig, ServiceInputTypes, ServiceOutputTypes>,
+    signal: AbortSignal | undefined,
   ): Promise<Output> {
     try {
-      return await send(clientFor(queueUrl), signal && { abortSignal: signal });
+      return await clientFor(queueUrl).send(command, signal && { abortSignal: signal });
     } catch (error) {
       signal?.throwIfAborted();
-      throw queueFault(operation, queueUrl, error);
+      throw queueFault(command.constructor.name.replace(/Command$/, ''), queueUrl, error);
     }
   }
 
@@ -51,7 +57,7 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
       return url;
     } catch (error) {
       signal?.throwIfAborted();
-      if (isRefusedPermission(error) || isMissingQueue(error)) return undefined;
+      if (isDenied(error) || isMissing(error)) return undefined;
       throw queueFault('GetQueueUrl for the redrive target of', queueUrl, error);
     }
   }
@@ -60,30 +66,20 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
     async deleteBatch(queueUrl, receiptHandles, signal) {
       const Entries = receiptHandles.map((ReceiptHandle, index) => ({ Id: String(index), ReceiptHandle }));
       const command = new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries });
-      const { Failed } = await ask({ operation: 'DeleteMessageBatch', queueUrl, signal }, (client, options) =>
-        client.send(command, options),
-      );
+      const { Failed } = await ask(queueUrl, command, signal);
       return failuresOf(Failed, receiptHandles);
     },
     async changeVisibilityBatch(queueUrl, entries, signal) {
-      const Entries = entries.map(({ receiptHandle, timeoutS }, index) => ({
-        Id: String(index),
-        ReceiptHandle: receiptHandle,
-        VisibilityTimeout: timeoutS,
-      }));
+      const handles = entries.map(({ receiptHandle }) => receiptHandle);
+      const Entries = entries.map(({ timeoutS }, at) => ({ Id: String(at), ReceiptHandle: handles[at], VisibilityTimeout: timeoutS }));
       const command = new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries });
-      const { Failed } = await ask({ operation: 'ChangeMessageVisibilityBatch', queueUrl, signal }, (client, options) =>
-        client.send(command, options),
-      );
-      return failuresOf(
-        Failed,
-        entries.map((entry) => entry.receiptHandle),
-      );
+      const { Failed } = await ask(queueUrl, command, signal);
+      return failuresOf(Failed, handles);
     },
     async send(queueUrl, { body, attributes, delayS }, signal) {
       const MessageAttributes = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeToSend(value)]));
       const command = new SendMessageCommand({ QueueUrl: queueUrl, MessageBody: body, MessageAttributes, DelaySeconds: delayS });
-      const { MessageId } = await ask({ operation: 'SendMessage', queueUrl, signal }, (client, options) => client.send(command, options));
+      const { MessageId } = await ask(queueUrl, command, signal);
       return MessageId ?? '';
     },
     async receive(queueUrl, { visibilityS, max }, signal) {
@@ -95,15 +91,13 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
         MessageSystemAttributeNames: [...SYSTEM_ATTRIBUTES],
         MessageAttributeNames: ['All'],
       });
-      const { Messages } = await ask({ operation: 'ReceiveMessage', queueUrl, signal }, (client, options) => client.send(command, options));
+      const { Messages } = await ask(queueUrl, command, signal);
       const receivedAtMonotonicMs = clock.monotonicMs();
       return (Messages ?? []).map((message) => messageOf(message, { queueUrl, receivedAtMonotonicMs }));
     },
     async attributes(queueUrl, signal) {
       const command = new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: [...QUEUE_ATTRIBUTES] });
-      const { Attributes } = await ask({ operation: 'GetQueueAttributes', queueUrl, signal }, (client, options) =>
-        client.send(command, options),
-      );
+      const { Attributes } = await ask(queueUrl, command, signal);
       const { redrive, ...read } = parseAttributes(queueUrl, Attributes);
       // of the time that SQS has just answered: the SDK signs by it
       const counts = { ...read, sqsAheadMs: clientFor(queueUrl).config.systemClockOffset };

@@ -17,8 +17,7 @@ import type { Clock } from '../process/clock.ts';
 import type { MessageAttribute, QueueMessage, QueueReceiver } from './queues.ts';
 import { IncomingMessage } from 'node:http';
 import { HttpResponse } from '@smithy/core/protocols';
-import { errorText } from './clients.ts';
-import { isCredentialsError } from './credentials.ts';
+import { errorText, isCredentialsError, isDenied, isMissing } from './refusals.ts';
 
 interface SqsReceiverDependencies {
   /** A client for receiving only. */
@@ -264,23 +263,9 @@ function attributeReceived({ DataType, StringValue, BinaryValue }: MessageAttrib
   };
 }
 
-/** The error names of SQS for a queue that does not exist (JSON protocol, query protocol). */
-const MISSING = new Set(['QueueDoesNotExist', 'AWS.SimpleQueueService.NonExistentQueue', 'NonExistentQueue']);
-const DENIED = new Set(['AccessDenied', 'AccessDeniedException', 'KmsAccessDenied', 'KMS.AccessDeniedException', 'InvalidSecurity']);
-
-/** Whether SQS answered that a permission is missing. */
-export function isRefusedPermission(error: unknown): boolean {
-  return error instanceof Error && DENIED.has(error.name);
-}
-
-/** Whether SQS answered that the queue does not exist. */
-export function isMissingQueue(error: unknown): boolean {
-  return error instanceof Error && MISSING.has(error.name);
-}
-
 /** The fault of a queue with a reason for operators. `error` is the SDK's error. */
 export function queueFault(operation: string, queueUrl: string, error: unknown): FaultError {
-  const code = isMissingQueue(error) ? 'queue.missing' : isTooLong(error) ? 'message.too-large' : 'queue.unreachable';
+  const code = isMissing(error) ? 'queue.missing' : isTooLong(error) ? 'message.too-large' : 'queue.unreachable';
   return new FaultError(code, `${operation} ${queueUrl}: ${reasonOf(error)}`, { cause: error });
 }
 
@@ -290,8 +275,8 @@ function isTooLong(error: unknown): boolean {
 }
 
 function reasonOf(error: unknown): string {
-  if (isMissingQueue(error)) return 'the queue does not exist';
-  if (isRefusedPermission(error)) return `permission denied (${errorText(error)})`;
+  if (isMissing(error)) return 'the queue does not exist';
+  if (isDenied(error)) return `permission denied (${errorText(error)})`;
   if (isCredentialsError(error)) return `the AWS credentials are missing or not accepted (${errorText(error)})`;
   // another server answers there: a web page, or JSON of another kind
   if (error instanceof SyntaxError) return 'the answer is not one of SQS: it is not JSON';

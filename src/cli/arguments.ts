@@ -2,7 +2,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { RowCommand } from '../registry/contract/command.ts';
 import type { JsonSchema } from '../registry/contract/json-schema.ts';
-import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../connect/shared.rules.ts';
 import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 
@@ -15,14 +14,6 @@ export function parameter(flags: string, description: string, name?: string): Op
   const parameterName = name ?? option.name().replaceAll('-', '_');
   option.attributeName = () => parameterName;
   return option;
-}
-
-/** `--prefix WORD`: the beginning of the names of the queues that `tally setup` creates. */
-export function queuePrefixOption(): Option {
-  return new Option('--prefix <word>', `the first word of the names of new queues (default: ${QUEUE_PREFIX})`).argParser((text: string) => {
-    if (!QUEUE_PREFIX_PATTERN.test(text)) throw new InvalidArgumentError('It must be 1 to 60 letters, digits, hyphens or underscores.');
-    return text;
-  });
 }
 
 /** `--registry URL`: the same as TALLY_REGISTRY_URL. */

@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { regionInQueueUrl } from '../aws/queue-url.rules.ts';
 import { bucketSources, type BucketSource } from '../records/bucket.ts';
 import { iamPolicy, iamRoles, type IamNames, type IamRole } from '../connect/permissions.rules.ts';
-import { queuePrefixOption, withExamples } from './arguments.ts';
+import { withExamples } from './arguments.ts';
 import { parseArn, partitionOf } from '../connect/names.rules.ts';
-import { lettersName, QUEUE_PREFIX, queueNames } from '../connect/shared.rules.ts';
+import { BUCKET_QUEUE, lettersName, queueArns } from '../connect/shared.rules.ts';
 import type { Cli } from './cli.ts';
 import { jsonText } from './output.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -13,7 +14,6 @@ interface PolicyOptions {
   readonly source?: BucketSource;
   readonly bucket?: string;
   readonly key?: string;
-  readonly prefix?: string;
   readonly topic?: readonly string[];
 }
 
@@ -35,7 +35,6 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     )
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
     .option('--bucket <name>', 'only for this bucket')
-    .addOption(queuePrefixOption())
     .option('--key <arn>', "the queues' KMS key, if it is not SQS's own")
     .addOption(
       new Option(
@@ -48,7 +47,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       const settings = cli.settings();
       const sources = options.source === undefined ? bucketSources : [options.source];
       const names = {
-        ...namesOf(settings, options),
+        ...namesOf(settings),
         bucket: options.bucket ?? '*',
         keyArn: options.key,
         topicArns: options.topic,
@@ -68,14 +67,12 @@ function topicsIn(text: string, before: readonly string[] = []): readonly string
  * A queue's URL has its region, account and name: https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. Emulators put more before the
  * account: http://127.0.0.1:4566/queue/REGION/ACCOUNT/NAME.
  */
-const QUEUE_URL = /^https?:\/\/([^/]+)\/(?:.*\/)?(\d{12})\/([^/]+)$/;
-const REGION_IN_HOST = /(?:^|\.)sqs(?:-fips)?\.([a-z0-9-]+)\.|^([a-z0-9-]+)\.queue\.amazonaws\./;
+const QUEUE_URL = /^https?:\/\/[^/]+\/(?:.*\/)?(\d{12})\/([^/]+)$/;
 
 function queueArnOf(url: string): string | undefined {
-  const [, host = '', account, name] = QUEUE_URL.exec(url) ?? [];
+  const [, account, name] = QUEUE_URL.exec(url) ?? [];
   if (account === undefined || name === undefined) return undefined;
-  const [, modern, legacy] = REGION_IN_HOST.exec(host) ?? [];
-  const region = modern ?? legacy ?? (host.startsWith('queue.amazonaws.') ? 'us-east-1' : '*');
+  const region = regionInQueueUrl(url) ?? '*';
   return `arn:${partitionOf(region)}:sqs:${region}:${account}:${name}`;
 }
 
@@ -83,27 +80,19 @@ function arnsOf(urls: readonly (string | undefined)[]): readonly string[] {
   return urls.flatMap((url) => (url === undefined ? [] : (queueArnOf(url) ?? [])));
 }
 
-function namesOf(settings: Settings, { prefix }: PolicyOptions): Omit<IamNames, 'bucket'> {
+function namesOf(settings: Settings): Omit<IamNames, 'bucket'> {
   const bucketQueues = arnsOf(settings.TALLY_QUEUE_URL);
   const named = arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL]);
   const letterQueues = [...new Set(named.length > 0 ? named : bucketQueues.map((arn) => arn.replace(/[^:]+$/, lettersName)))];
   const known = [...bucketQueues, ...letterQueues];
   const { partition, region, account } = parseArn(known[0] ?? '') ?? { partition: 'aws', region: '*', account: '*' };
+  const place = { partition, region, account };
   const any = [`arn:${partition}:sqs:${region}:${account}:*`];
   return {
-    partition,
-    region,
-    account,
+    ...place,
     bucketQueues: bucketQueues.length === 0 ? any : bucketQueues,
     letterQueues: known.length === 0 ? any : letterQueues,
-    // without a prefix, `tally setup` heals the queue of the settings; with one, that names the installation
-    newQueues:
-      prefix === undefined && bucketQueues.length > 0
-        ? known
-        : [
-            ...bucketQueues,
-            ...Object.values(queueNames(prefix ?? QUEUE_PREFIX)).map((name) => `arn:${partition}:sqs:${region}:${account}:${name}`),
-          ],
+    newQueues: bucketQueues.length > 0 ? known : Object.values(queueArns(BUCKET_QUEUE, place)),
     installation: settings.TALLY_INSTALLATION ?? '*',
     trailArn: settings.TALLY_TRAIL_ARN,
   };

@@ -1,14 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { shellWord } from '../base/commands.ts';
+import { shellWord, shellWords } from '../base/commands.ts';
 import { changesText } from '../connect/plan.rules.ts';
 import type { PlannedPart, SetupPlan } from '../connect/setup.ts';
 import { nameOf } from '../connect/shared.rules.ts';
-import { queuePrefixOption, withExamples } from './arguments.ts';
+import { withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { linesText } from './output.ts';
 
 interface SetupOptions extends JsonOption {
-  readonly prefix?: string;
   readonly region?: string;
   readonly apply?: true;
 }
@@ -19,16 +18,15 @@ export function addSetupCommand(program: Command, cli: Cli): void {
     .command('setup')
     .summary('create what all buckets share in AWS')
     .description(
-      'Shows what all buckets share, and how existing parts differ from the plan: the bucket queue in TALLY_QUEUE_URL (or a new one in AWS_REGION) with its dead-letter queue, and in that region and in --region two topics with their subscriptions. With --apply, it creates missing parts, corrects the others, and prints the settings to export. Run it once, and again for each additional region with buckets.',
+      'Shows what all buckets share, and how existing parts differ from the plan: the first queue in TALLY_QUEUE_URL (by default tally-bucket-events in AWS_REGION) with its dead-letter queue, and in that region and in --region two topics with their subscriptions. With --apply, it creates missing parts, corrects the others, and prints the settings to export. Run it once, and again for each additional region with buckets.',
     )
     .option('--region <region>', 'an additional region with buckets', regionIn)
-    .addOption(queuePrefixOption())
     .option('--apply', 'create missing parts, and correct the others')
     .option('--json', 'print JSON');
   withExamples(setup, 'tally setup', 'tally setup --apply', 'tally setup --region eu-west-1 --apply').action(
     async (options: SetupOptions) => {
-      const { prefix, region, apply } = options;
-      const request = { prefix, region, installation: cli.settings().TALLY_INSTALLATION };
+      const { region, apply } = options;
+      const request = { region, installation: cli.settings().TALLY_INSTALLATION };
       const plan = await cli.withSetup((made, signal) => (apply === true ? made.apply(request, signal) : made.plan(request, signal)));
       // a shell evaluates what --apply prints
       cli.print(options, plan, () => (apply === true ? exportsText(plan) : planText(plan)));
@@ -42,14 +40,10 @@ function regionIn(text: string): string {
   throw new InvalidArgumentError('It must be an AWS region, such as eu-west-1.');
 }
 
-function nextText({ prefix, region }: SetupOptions, { parts, made = [] }: SetupPlan): string {
+function nextText({ region }: SetupOptions, { parts, made = [] }: SetupPlan): string {
   if (made.length > 0) return `Created or corrected:\n${made.map((name) => `  ${name}`).join('\n')}\nStart Tally with these settings.`;
   if (parts.every(({ state }) => state === 'as-planned')) return 'Everything already exists as planned. Start Tally with these settings.';
-  const options = [
-    ...(region === undefined ? [] : [` --region ${region}`]),
-    ...(prefix === undefined ? [] : [` --prefix ${shellWord(prefix)}`]),
-  ];
-  return `To apply it: tally setup --apply${options.join('')}`;
+  return `To apply it: ${shellWords('tally', 'setup', '--apply', ...(region === undefined ? [] : ['--region', region]))}`;
 }
 
 /** For a shell. */

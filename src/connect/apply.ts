@@ -1,7 +1,7 @@
 /**
- * Applies a plan, pauses and resumes a notification, and takes away what Tally made. One call is one pass of the loop, which a caller
- * repeats until it is done. The connection is stored in the bucket's record before its parts are made, and goes with the record,
- * after them.
+ * Applies plans, pauses and resumes notifications, and removes what Tally made. One call is one pass of the loop, which the caller
+ * repeats until it is done. The connection is stored in the bucket's record before its parts are made, and is deleted with the record
+ * after its parts.
  */
 import {
   bucketRecordSchema,
@@ -39,11 +39,11 @@ export interface ChangeParts extends WithPorts<'state' | 'clock'> {
 export interface ApplyOptions {
   /** The token of a plan that a person has agreed to. */
   readonly token?: string;
-  /** A person agrees that all of the bucket's events also go to EventBridge, and to nothing else. */
+  /** A person agrees that the bucket's events also go to EventBridge, and to no other change. */
   readonly isSwitchAgreed?: boolean;
-  /** Whatever it touches was agreed to before: it is restored. */
+  /** A person agreed earlier to whatever the plan touches. */
   readonly isAgreed?: boolean;
-  /** The notification is to come back. */
+  /** The paused notification is to be restored. */
   readonly isResuming?: boolean;
 }
 
@@ -76,7 +76,7 @@ export async function apply(
   return { bucket, state: 'applying', waiting_for: waitingFor, retry_after_ms: RETRY_MS };
 }
 
-/** Makes the notification again that was taken away. Throws `connect.not-applied`, `connect.not-paused`, and what an apply throws. */
+/** Restores a paused notification. Throws `connect.not-applied`, `connect.not-paused`, and what an apply throws. */
 export async function resume(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionView> {
   const connection = await requireConnection(parts.state, bucket, signal);
   if (connection.state !== 'paused') throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
@@ -92,7 +92,7 @@ async function requireConnection(state: StateStore, bucket: string, signal: Abor
   );
 }
 
-/** Stores what is about to be made, before it is made. What arrived before proves nothing about what is there after it. */
+/** Stores what is about to be made. Events that arrived before the change prove nothing about the connection after it. */
 async function begin({ state, clock }: ChangeParts, spec: ConnectionSpec, change: Change, { isResuming }: ApplyOptions): Promise<void> {
   const nowMs = clock.nowMs();
   const topicArn = desired(spec).subscription?.topicArn;
@@ -101,14 +101,14 @@ async function begin({ state, clock }: ChangeParts, spec: ConnectionSpec, change
   await changeBucket(state, spec.bucket, (record) => ({
     ...omit(record, 'provenAtMs', 'arrived'),
     waySinceMs: nowMs,
-    // by it events of this connection are known; the record of another source follows when its parts are made
+    // identifies this connection's events; a record with another source follows once the new source's parts exist
     ...(record.source === spec.source && defined({ topicArn })),
-    // only another resume continues one
+    // only another resume continues a resume
     connection: connectionOf(spec, { state: isResuming === true ? 'paused' : 'applying', made, changedAtMs: nowMs }, record.connection),
   }));
 }
 
-/** The gap is stored first: a process that is killed in between opens it again. */
+/** Opens the gap before it stores the connection: after a kill in between, the gap is opened again. */
 async function finish(parts: ChangeParts, spec: ConnectionSpec, before: BucketRecord): Promise<ConnectionView> {
   const { state, clock } = parts;
   const { bucket, source, bucketAccount: account } = spec;
@@ -116,19 +116,19 @@ async function finish(parts: ChangeParts, spec: ConnectionSpec, before: BucketRe
   if (known?.state === 'applied' && isFor(spec, known)) return { bucket, state: 'applied', source, changed: false };
   const way = { source, ...defined({ topicArn: desired(spec).subscription?.topicArn }) };
   const isProven = isProvenBy(before, way);
-  // of what a person wired nothing is changed now
+  // nothing changes now in what a person wired
   const isMadeByUs = known !== undefined || spec.byHand !== true;
   if (isMadeByUs) await openChangeGap(parts, spec, { isUrgent: true, unproven: isProven ? 'none' : 'events' });
   const made = await madeByOthers(state, spec);
   const connection = connectionOf(spec, { state: 'applied', made, changedAtMs: clock.nowMs() }, known);
   const record = await changeBucket(state, bucket, (current) => ({
-    // what the last check found may no longer be so
+    // the last check may be out of date
     ...omit(withWay(current, way), 'connectionCheck'),
-    // S3 has just answered requests that name this account as the owner, but a store of one's own has other accounts
+    // S3 just accepted this account as the owner; a store of one's own has no AWS accounts
     ...(source !== 'webhook' && { account }),
     connection,
   }));
-  // S3's test event may have come while the gap was being stored
+  // S3's test event may have arrived while the gap was being stored
   if (!isProven && isProvenBy(record, way)) await proveGap(parts, record);
   return { bucket, state: 'applied', source, changed: true };
 }
@@ -144,7 +144,7 @@ async function changeBucket(state: StateStore, bucket: string, change: (record: 
   return record;
 }
 
-/** The connection for this spec, with what it was before and what was made for that. */
+/** The connection for this spec, with its earlier specs and everything made for them. */
 function connectionOf(
   spec: ConnectionSpec,
   { made, ...more }: Pick<Connection, 'state' | 'changedAtMs'> & { readonly made: readonly string[] },
@@ -153,13 +153,13 @@ function connectionOf(
   return { ...spec, ...more, earlier: earlierAfter(before, spec), made: [...new Set([...(before?.made ?? []), ...made])] };
 }
 
-/** The most ways that are remembered: each of the five sources, some topics and queues. */
+/** The most earlier specs that are kept: enough for each of the five sources, with some topics and queues. */
 const EARLIER_MAX = 10;
 
-/** What is left over after a connection becomes another: what it was, without what it is now. Trails are known by what was made. */
+/** The specs whose parts may remain after a change. Trails do not count: `made` lists them. */
 function earlierAfter(before: Connection | undefined, now: ConnectionSpec): ConnectionSpec[] {
   if (before === undefined) return [];
-  // these give no part another name, place or owner
+  // these fields change no part's name, place or owner
   const wayOf = (spec: ConnectionSpec): string =>
     canonicalJson(omit(specOf(spec), 'bucketAccount', 'enrich', 'deadLetterArn', 'trailArn', 'trailBucket'));
   const last = specOf(before);
@@ -177,20 +177,20 @@ function isProvenBy(record: BucketRecord, way: Way): boolean {
   return record.provenAtMs !== undefined && isSameWay(record, way);
 }
 
-/** The record with another way of its events. Without a topic, whatever the source's form has counts. What arrived by another way proves nothing. */
+/** The record whose events come another way from now on. What arrived the old way proves nothing. Without a topic, any event of the source's form counts. */
 export function withWay(record: BucketRecord, way: Way): BucketRecord {
   if (isSameWay(record, way)) return record;
   const without = omit(record, 'topicArn', 'provenAtMs', 'arrived', 'webhookTokens');
   return { ...without, ...way, waySinceMs: beginOfWay(record, way.source) };
 }
 
-/** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
+/** By the clocks of S3 and this machine. Until AWS has applied the change, events of the same form may still come the old way. */
 function beginOfWay({ source: before, checkedAtMs, versioning, waySinceMs: madeMs = 0 }: BucketRecord, source: BucketSource): number {
   const isSameForm = dialects.some((dialect) => isFormOf(before, dialect) && isFormOf(source, dialect));
   return Math.max(checkedAtMs, versioning.observedAtMs, madeMs) + (isSameForm ? appliedWithinMs({ source }) : 0);
 }
 
-/** An apply for another bucket may have made the subscription to the named topic. That bucket may be removed first. */
+/** Another bucket's apply may have made the subscription to the named topic, and that bucket may be removed first. */
 async function madeByOthers(state: StateStore, spec: ConnectionSpec): Promise<readonly string[]> {
   const { subscription } = desired(spec);
   if (subscription === undefined || spec.topicArn === undefined) return [];
@@ -198,12 +198,12 @@ async function madeByOthers(state: StateStore, spec: ConnectionSpec): Promise<re
   return (await allConnections(state)).some(({ made }) => made.includes(name)) ? [name] : [];
 }
 
-/** Throws `record.newer`: what another bucket needs must be known. */
+/** Throws `record.newer`, since Tally must know what every other bucket needs. */
 async function allConnections(state: StateStore): Promise<readonly Connection[]> {
   return (await listAllEntries(state, 'bucket')).flatMap((entry) => parseEntry(entry, bucketRecordSchema).connection ?? []);
 }
 
-/** Throws what keeps the plan from being applied. */
+/** Throws what prevents an apply of the plan. */
 export function refuse(plan: Plan, connection: Connection | undefined, options: ApplyOptions): void {
   const { bucket } = plan.spec;
   if (connection?.state === 'removing')
@@ -222,7 +222,7 @@ export function refuse(plan: Plan, connection: Connection | undefined, options: 
   refuseUnseen(plan, options);
 }
 
-/** A person must have seen what the plan touches of others. */
+/** A person must have seen what the plan touches of other owners. */
 function refuseUnseen({ spec: { bucket }, token: current, foreign, changes }: Plan, options: ApplyOptions): void {
   const { token, isAgreed, isSwitchAgreed } = options;
   if (token !== undefined && token !== current) {
@@ -241,8 +241,8 @@ function refuseUnseen({ spec: { bucket }, token: current, foreign, changes }: Pl
 // ── pausing and removing ───────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Takes away exactly our notification, for the moment in which another one is made that would overlap with it. Throws
- * `connect.not-applied`, and `connect.blocked` for a notification that is not Tally's.
+ * Removes exactly Tally's notification, while someone creates another one that would overlap with it. Throws `connect.not-applied`,
+ * and `connect.blocked` for a notification that is not Tally's.
  */
 export async function pause(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionView> {
   const { state, clock, lookAt } = parts;
@@ -259,7 +259,7 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
       const step = notificationRemoval(await lookAt(specOf(connection), signal));
       if (step !== undefined && 'reason' in step)
         throw new RequestError('connect.blocked', `Tally leaves ${step.name} unchanged: ${step.reason}`);
-      // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
+      // stored first, so that nothing restores it; the next pause completes an interrupted one
       await changeBucket(state, bucket, (record) => ({ ...record, connection: next }));
       return { changes: step === undefined ? [] : [step] };
     });
@@ -271,8 +271,8 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
 }
 
 /**
- * Takes away everything, or with `keepAws` nothing, before the bucket's record is removed: until then no apply makes anything again.
- * Returns what stays because it is others'. Throws `connect.removing` if a part is left after a pass, and what AWS refuses: repeat it then.
+ * Removes all of the bucket's parts, or none with `keepAws`. It blocks further applies; the caller removes the record next. Returns what
+ * stays because it is not Tally's. Throws `connect.removing` if a part remains after the pass, and what AWS refuses: then repeat it.
  */
 export async function removeParts(parts: ChangeParts, bucket: string, keepAws: boolean, signal?: AbortSignal): Promise<readonly Kept[]> {
   const { state, clock } = parts;
@@ -291,8 +291,8 @@ export async function removeParts(parts: ChangeParts, bucket: string, keepAws: b
 }
 
 /**
- * Takes away what is left of the sources that the bucket had before, and returns what stays. Undefined: nothing is to be taken away
- * now. As long as its present source is not applied, or its gap is open, the earlier parts may deliver what the present ones do not.
+ * Removes what remains of the bucket's earlier sources, and returns what stays; undefined if it is not time yet. While the present source
+ * is not applied, or its gap is open, the earlier parts may deliver events that the present ones do not.
  */
 export async function removeEarlier(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined> {
   const { state } = parts;
@@ -303,14 +303,14 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
     if (connection === undefined) return undefined;
     const still = desired(specOf(connection));
     const remains = { made: connection.made, used: await usedByOthers(state, bucket), still };
-    // any trail that records the bucket feeds the rule, whoever made the rule and whatever trail the settings name now
+    // any trail that records the bucket feeds the rule, no matter who made the rule or which trail the settings name
     const isRouted = connection.source === 'routed';
     const kept = await removeSpecs({ ...parts, run }, specsOfBefore(connection, isRouted), remains, signal);
     if (isHandedOver(connection)) {
       await openChangeGap(parts, connection, { unproven: 'events' });
       await forgetProof(parts, bucket);
     }
-    // what others make in place of what is gone is theirs
+    // whatever appears later in place of a removed part is not Tally's
     const made = connection.made.filter(
       (name) => (isRouted && isTrail(name)) || (still.subscription !== undefined && name === subscriptionName(still.subscription)),
     );
@@ -319,7 +319,7 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
   });
 }
 
-/** Takes the parts of specs away, as far as nothing else needs them. */
+/** Removes the parts of these specs that nothing else needs. */
 async function removeSpecs(
   { lookAt, run }: ChangeParts & { readonly run: Run },
   specs: readonly ConnectionSpec[],
@@ -341,9 +341,9 @@ async function removeSpecs(
   return [...kept.values()];
 }
 
-/** What other buckets need: the named topics to which a rule sends, and each named topic with the queues that admit it. */
+/** What other buckets need: named topics that a rule sends to, and each named topic's links to queues. */
 async function usedByOthers(state: StateStore, bucket: string): Promise<Remains['used']> {
-  // one that is being removed needs nothing any more
+  // a bucket that is being removed needs nothing anymore
   const others = (await allConnections(state)).filter((each) => each.bucket !== bucket && each.state !== 'removing');
   const names = others
     .flatMap((each) => [each, ...specsOfBefore(each)])
@@ -356,7 +356,7 @@ async function usedByOthers(state: StateStore, bucket: string): Promise<Remains[
   return new Set(names);
 }
 
-/** Who needs what is shared must not change meanwhile. */
+/** Under leases, so that no other bucket begins to need a shared part meanwhile. */
 async function underTake<Result>(
   parts: ChangeParts,
   connection: Connection,
@@ -369,7 +369,7 @@ async function underTake<Result>(
   return done;
 }
 
-/** The specs that a connection had before it was changed, and unless they stay one for each trail that got the bucket in a selector. */
+/** The connection's earlier specs, and one for each trail that got the bucket in a selector, unless trails stay. */
 function specsOfBefore(connection: Connection, doTrailsStay = false): readonly ConnectionSpec[] {
   const { earlier = [], made } = connection;
   const routed = { ...omit(specOf(connection), 'topicArn', 'byHand', 'trailBucket'), source: 'routed' } as const;
@@ -377,18 +377,18 @@ function specsOfBefore(connection: Connection, doTrailsStay = false): readonly C
   return [...earlier.map((spec) => (doTrailsStay ? omit(spec, 'trailArn') : spec)), ...trails.map((trailArn) => ({ ...routed, trailArn }))];
 }
 
-/** Whether it is the name of a trail among what was made. */
+/** Whether this entry of `made` is a trail. */
 function isTrail(name: string): boolean {
   return parseArn(name)?.service === 'cloudtrail';
 }
 
-/** Whether a person wires now what Tally made: the events of both look the same, so what has arrived is no proof once Tally's parts are gone. */
+/** Whether a person now wires what Tally had made. Both ways' events look the same, so earlier arrivals prove nothing once Tally's parts are gone. */
 function isHandedOver({ source, topicArn, byHand, earlier = [] }: Connection): boolean {
   if (byHand !== true || source === 'topic') return false;
   return earlier.some((each) => each.byHand !== true && each.source === source && each.topicArn === topicArn);
 }
 
-/** The connection, if it has earlier parts that may go. */
+/** The connection, if its earlier parts may be removed. */
 export async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<Connection | undefined> {
   const { connection } = (await readRecord(state, refs.bucket(bucket), signal)) ?? {};
   if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;

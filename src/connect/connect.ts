@@ -1,17 +1,10 @@
 /**
- * Connects buckets: the events of a connected bucket are indexed. A bucket's record is stored only after its index was
- * created, so a worker that reads the record can write documents; and after its first gap, since what the bucket holds
- * already was never compared.
+ * Connects buckets, so that Tally indexes their events. A bucket's record is stored after its index was created, so that every worker
+ * that reads the record can write documents, and after its first gap, because its existing objects were never compared.
  */
 import { defined } from '../base/defined.ts';
-import {
-  DIRECTORY_BUCKET,
-  isDirectoryBucket,
-  usableTopic,
-  type BucketRecord,
-  type BucketSource,
-  type EnrichMode,
-} from '../records/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, usableTopic, type BucketRecord } from '../records/bucket.ts';
+import type { ConnectionRequest } from './plan.rules.ts';
 import { lastBeginOf } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
@@ -20,23 +13,16 @@ import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 
-/** A request to connect. What is absent stays as it is. */
-export interface ConnectRequest {
-  readonly bucket: string;
-  /** Of a new bucket, and its topic: those of a connected one follow what was made in AWS. */
-  readonly source?: BucketSource;
-  readonly topic_arn?: string;
-  readonly enrich?: EnrichMode;
-  readonly bucket_account?: string;
+/** A request to connect. What is absent stays as it is. The source and the topic are those of a new bucket: a connected one's follow what was made in AWS. */
+export interface ConnectRequest extends ConnectionRequest {
   /** Whether the first re-index of a new bucket starts without being requested. Default: true. */
   readonly reindex?: boolean;
 }
 
 export interface ConnectBucket {
   /**
-   * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes enrich and the
-   * account as far as they are given, reads region and versioning again, and creates the parts of its index that are missing, with an
-   * open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the
+   * Connects the bucket, with an open gap for its existing objects. If it is already connected, this changes the given fields of enrich
+   * and account, reads region and versioning again, and recreates a missing index, with an open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the
    * store's faults.
    */
   connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
@@ -93,10 +79,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const record = await updateRecord(state, ref, (stored) => (stored === undefined ? { ...after(stored), indexId } : after(stored)));
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');
-      // another process connected it meanwhile, and has seen that its events arrive
+      // another process may have connected it meanwhile and seen its events arrive
       if (record.provenAtMs !== undefined) await proveGap(dependencies, record);
       telemetry.info('bucket connected', { bucket, by });
-      // its gap covers the events that were dropped before
+      // the gap covers the events that were dropped earlier
       await removeRecord(state, refs.unconnected(bucket).id);
     }
     await absorbUnconnected(dependencies, bucket);
@@ -117,7 +103,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     return { region, versioning, checkedAtMs: clock.nowMs(), ...(s3AheadMs !== undefined && { s3AheadMs }) };
   }
 
-  /** Opens a gap where the change of a record, which is stored afterwards, shows that events were not delivered. */
+  /** Opens a gap if the record's change shows that events were lost. The caller stores the record afterwards. */
   async function reportLossOf(before: BucketRecord, after: BucketRecord): Promise<void> {
     const { bucket, region, versioning } = after;
     if (before.region === region) return;
@@ -148,15 +134,15 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
 const NO_TAGS = 'documents from before the bucket was enriched with tags have no tags';
 
-/** The settings of a bucket whose request names none. */
+/** The fields that a request may omit. */
 const DEFAULTS = { source: 'notification', enrich: 'none', floor: 0 } as const;
 
 /** S3's clock has whole seconds, and the durations of two requests differ. */
 const CLOCK_SLACK_MS = 5_000;
 
 /**
- * A time before which no job of this bucket began, and which the first job covers though it begins within the same second: by
- * the clocks of S3 and of this machine, as what a job covers is.
+ * A time before any of the bucket's jobs, so that the first job covers it even if it begins within the same second. A job's cover is
+ * judged by S3's clock and by this machine's, so the earlier of both counts.
  */
 function beforeFirstJob({ versioning, checkedAtMs }: Reading): number {
   const s3Ms = versioning.status === 'unknown' ? checkedAtMs : versioning.observedAtMs;

@@ -1,4 +1,4 @@
-/** What the registry and the watch do about connections: they plan, apply, pause, resume, repair, remove and diagnose them. */
+/** Everything that the registry and the watch do with connections: plan, apply, pause, resume, repair, remove, diagnose. */
 import type { ConnectionView } from '../registry/contract/connections.ts';
 import type { BucketRecord, ConnectionSpec } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -19,7 +19,7 @@ export function createConnections(parts: ConnectionParts) {
   const lookAt = createLookAt({ aws, clock });
   const changing = { state, clock, lookAt, takeLease: createTakeLease({ state, clock }) };
 
-  /** What a request asks for, of parts that are to be made. */
+  /** The spec that a request asks for, whose parts are to be made. */
   async function wanted(request: ConnectionRequest, signal?: AbortSignal) {
     const found = await requested(parts, request, signal);
     refuseOtherAccount(found.spec);
@@ -30,7 +30,7 @@ export function createConnections(parts: ConnectionParts) {
   async function applyTo(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<ConnectionView> {
     const { spec } = await wanted(request, signal);
     const applied = await apply(changing, spec, options, signal);
-    // the watch may not be permitted to
+    // the watch may lack the permission
     if (applied.changed === false) await removeEarlier(changing, spec.bucket, signal);
     return applied;
   }
@@ -44,7 +44,7 @@ export function createConnections(parts: ConnectionParts) {
       const notes = makesRule ? busNote(spec, await aws.ruleCount(spec, signal)) : [];
       return { plan: { ...plan, findings: [...plan.findings, ...notes] }, record };
     },
-    /** Whether the request's bucket has parts in AWS: the embedded storage notifies by itself. Throws what would keep them from being made; nothing is written or stored. */
+    /** Whether the bucket needs parts in AWS: the embedded storage sends its events by itself. Throws what would prevent making them. Writes and stores nothing. */
     async check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<boolean> {
       if (isEmbedded && (request.source ?? 'notification') === 'notification') return false;
       const { spec, record } = await wanted(request, signal);
@@ -55,7 +55,7 @@ export function createConnections(parts: ConnectionParts) {
     pause: (bucket: string, signal: AbortSignal) => pause(changing, bucket, signal),
     resume: (bucket: string, signal: AbortSignal) => resume(changing, bucket, signal),
     /**
-     * Makes the bucket's notification again before its re-index, in one pass: a second one would last longer than the request may.
+     * Restores the bucket's notification before a re-index, in one pass: a second one would exceed the request's time.
      * Throws `job.repair-refused` for every other connection, with nothing changed, `connect.busy` if the pass was too short, and what
      * an apply throws.
      */
@@ -73,7 +73,7 @@ export function createConnections(parts: ConnectionParts) {
         `AWS does not show the notification of ${bucket} yet, so no re-index was started: repeat the request`,
       );
     },
-    /** Takes away what Tally made, or with `keepAws` leaves it. The bucket's record is to be removed next. */
+    /** Removes what Tally made, or leaves it with `keepAws`. The caller removes the bucket's record next. */
     remove: (bucket: string, { keepAws }: { readonly keepAws: boolean }, signal?: AbortSignal) =>
       removeParts(changing, bucket, keepAws, signal),
     removeEarlier: (bucket: string, signal?: AbortSignal) => removeEarlier(changing, bucket, signal),

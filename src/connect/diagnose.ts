@@ -1,14 +1,15 @@
-/** What is wrong with the connection of a bucket. It only reads, and what cannot be read is a finding too. */
+/** Finds what is wrong with a bucket's connection. It only reads, and a failed read is a finding too. */
 import type { BucketRecord, Connection } from '../records/bucket.ts';
 import { defined } from '../base/defined.ts';
 import { adviceAbout, FaultError, faultOf, type FaultCode } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { requireBucket } from '../observing/known-buckets.ts';
+import { FUTURE_MS } from '../ordering/constants.ts';
 import type { StateStore, WithPorts } from '../store/store.ts';
 import { readRecord, refs } from '../store/stored.ts';
 import { settledEarlier } from './apply.ts';
-import { broken, clockSkew, degraded, NOT_ENRICHED, unprovenFindings, type Finding } from './finding.rules.ts';
+import { broken, CLOCK_SKEW, degraded, differenceText, NOT_ENRICHED, unprovenFindings, type Finding } from './finding.rules.ts';
 import { passesBoth } from './notification.rules.ts';
 import type { ConnectionRequest, Plan } from './plan.rules.ts';
 import { ownTopicOf, probeFindings } from './probe.ts';
@@ -29,23 +30,24 @@ export interface Diagnosed {
 
 interface DoctorParts extends WithPorts<'state' | 'clock'> {
   readonly checkConnection: CheckConnection;
-  readonly storage: Pick<ObjectStorage, 'firstKey'>;
+  readonly storage: Pick<ObjectStorage, 'firstKey' | 'versioningOf'>;
 }
 
-/** The doctor's report on a connected bucket: what its check finds, whether Tally can list the bucket, and which events have not arrived yet. */
+/** The doctor's report on a connected bucket: the check's findings, whether Tally can list the bucket, whether the clocks agree, and which events have not arrived yet. */
 export async function doctor(parts: DoctorParts, bucket: string, signal: AbortSignal): Promise<readonly Finding[]> {
   const { state, clock, checkConnection } = parts;
   const before = await requireBucket(state, bucket, signal);
   const checked = await checkConnection(before, signal);
   const unlisted = (await listingFindings(parts, before, signal)).filter(({ code }) => checked.every((found) => found.code !== code));
-  // the check may have proven it
-  return [...checked, ...unlisted, ...unprovenFindings(await requireBucket(state, bucket, signal), clock.nowMs())];
+  const clocks = await clockFindings(parts, before, signal);
+  // read again, because the check may have proven it
+  return [...checked, ...unlisted, ...clocks, ...unprovenFindings(await requireBucket(state, bucket, signal), clock.nowMs())];
 }
 
-/** What does not pass by itself. */
+/** Faults that do not end by themselves. */
 const REFUSALS: ReadonlySet<FaultCode> = new Set(['object.denied', 'bucket.denied', 'bucket.missing']);
 
-/** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */
+/** Events can arrive although the listing that repairs the index is denied. The watch does not ask, because a LIST costs twelve times as much as another read. */
 async function listingFindings(
   { storage }: DoctorParts,
   { bucket, region, account }: BucketRecord,
@@ -63,27 +65,38 @@ async function listingFindings(
   }
 }
 
-/** What is wrong with the connection of a bucket. Throws `connect.embedded` only. */
-export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signal?: AbortSignal): Promise<Diagnosed> {
-  const connection = await readable(record, () => diagnoseConnection(parts, record, signal), signal);
-  // S3 would fail again, and be found twice
-  if (!('passesBoth' in connection)) return only(connection);
-  const clock = await readable(record, () => diagnoseClock(parts, record, signal), signal);
-  return { ...connection, findings: [...connection.findings, ...clock, ...(await diagnoseEnrichment(parts, record, signal))] };
+/**
+ * Finds that S3's clock and this machine's differ by more than ordering tolerates. It measures now, because the stored value may predate a
+ * correction of a clock. Slow answers are less precise, so it compares both ends.
+ */
+async function clockFindings(
+  { storage, clock }: DoctorParts,
+  { bucket, region, account }: BucketRecord,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const sentAtMs = clock.nowMs();
+  // another check finds that S3 does not answer
+  const versioning = await storage.versioningOf({ bucket, region, account }, signal).catch(() => undefined);
+  signal.throwIfAborted();
+  if (versioning === undefined || versioning.status === 'unknown') return [];
+  const aheadMs = versioning.observedAtMs - clock.nowMs();
+  const behindMs = sentAtMs - versioning.observedAtMs;
+  if (Math.max(aheadMs, behindMs) <= FUTURE_MS) return [];
+  const what = `S3's clock, by which ${bucket} is compared, is ${differenceText(aheadMs > behindMs ? aheadMs : -behindMs)} this machine's clock`;
+  const why =
+    'a re-index closes a gap only if it began after the gap by both clocks, so gaps wait until the clocks agree. Fix the clock that is wrong';
+  return [degraded(CLOCK_SKEW, what, why, 'timedatectl status')];
 }
 
-/** What was read; a read that fails is a finding. */
-async function readable<Read>(
-  { bucket }: BucketRecord,
-  read: () => Promise<Read>,
-  signal: AbortSignal | undefined,
-): Promise<Read | readonly Finding[]> {
+/** Finds what is wrong with a bucket's connection. Throws only `connect.embedded`. */
+export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signal?: AbortSignal): Promise<Diagnosed> {
   try {
-    return await read();
+    const connection = await diagnoseConnection(parts, record, signal);
+    return { ...connection, findings: [...connection.findings, ...(await diagnoseEnrichment(parts, record, signal))] };
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
-    return [unreadFinding(bucket, error)];
+    return only([unreadFinding(record.bucket, error)]);
   }
 }
 
@@ -110,26 +123,14 @@ async function diagnoseConnection(parts: DiagnoseParts, record: BucketRecord, si
   };
 }
 
-/** What the bucket is connected by. How one is wired of which nothing was made is not known, but that its events arrive is. */
+/** The request that describes the bucket's connection. If Tally made nothing but its events arrive, a person must have wired it. */
 function askedOf({ bucket, provenAtMs, connection }: BucketRecord): ConnectionRequest {
   if (connection === undefined) return { bucket, ...(provenAtMs !== undefined && { wired_by_hand: true }) };
   const { source, topicArn, enrich, bucketAccount, byHand } = connection;
   return { bucket, source, enrich, bucket_account: bucketAccount, wired_by_hand: byHand === true, ...defined({ topic_arn: topicArn }) };
 }
 
-/** Measured now, because the stored value may predate a clock's correction. A slow answer is less precise, so both ends are compared. */
-async function diagnoseClock(
-  { storage, clock }: DiagnoseParts,
-  { bucket, region, account }: BucketRecord,
-  signal?: AbortSignal,
-): Promise<readonly Finding[]> {
-  const sentAtMs = clock.nowMs();
-  const versioning = await storage.versioningOf({ bucket, region, account }, signal);
-  if (versioning.status === 'unknown') return [];
-  return clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() });
-}
-
-/** Asks for one object what enrichment reads. What does not answer, or cannot be listed, is found elsewhere. */
+/** Reads for one object what enrichment reads. Other checks find that S3 does not answer or that the bucket cannot be listed. */
 async function diagnoseEnrichment(
   { storage }: DiagnoseParts,
   { bucket, region, account, enrich }: BucketRecord,
@@ -153,19 +154,19 @@ async function diagnoseEnrichment(
   }
 }
 
-/** What an apply would make now. */
+/** The finding for what an apply would make now. */
 function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding[] {
   if (changes.length === 0) return [];
   const parts = changes.map(({ part, name, action }) => `${part} ${name} (${action === 'change' ? 'changed' : 'missing'})`).join(', ');
   const isSafe = changes.every(({ isOfLetters }) => isOfLetters === true);
   const what = `what sends the events of ${bucket} to the bucket queue is not as it must be: ${parts}`;
   const why = isSafe ? 'events that cannot be delivered are lost' : 'until an apply makes it, not all events arrive';
-  // a person must have seen what an apply touches of others, and only a plan shows that
+  // a person must see what an apply touches of other owners, and only a plan shows that
   const fix = `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`;
   return [(isSafe ? degraded : broken)('connect.not-made', what, why, fix)];
 }
 
-/** The watch takes away what is left of an earlier source before it checks: what is found then, it may not. */
+/** The watch removes what remains of an earlier source before it checks, so whatever is found now, it may not remove. */
 async function leftFindings(state: StateStore, bucket: string, signal?: AbortSignal): Promise<readonly Finding[]> {
   if ((await settledEarlier(state, bucket, signal)) === undefined) return [];
   const what = `what ${bucket} had in AWS before its change is still there`;
@@ -177,7 +178,7 @@ function only(findings: readonly Finding[]): Diagnosed {
   return { findings, passesBoth: false };
 }
 
-/** Parts that a removal or a pause takes away are missing rightfully. */
+/** During a removal or a pause, missing parts are no defect. */
 function changingFindings(connection: Connection): readonly Finding[] {
   if (connection.state === 'removing') return [removingFinding(connection)];
   return connection.state === 'paused' ? [pausedFinding(connection)] : [];
@@ -193,7 +194,7 @@ function removingFinding({ bucket }: Connection): Finding {
   return broken('connect.removing', what, 'the parts that send its events may already be gone', `tally bucket remove ${bucket}`);
 }
 
-/** A read that failed says nothing about the connection. */
+/** A failed read says nothing about the connection itself. */
 function unreadFinding(bucket: string, error: unknown): Finding {
   const isKnown = error instanceof RequestError || error instanceof FaultError;
   const isQueueMissing = isKnown && error.code === 'connect.queue-missing';
@@ -208,7 +209,7 @@ function unreadFinding(bucket: string, error: unknown): Finding {
   };
 }
 
-/** Suggest another look only for what may pass; deleted things don't come back. */
+/** Suggests another look only for transient failures; deleted things don't come back. */
 function remedyOf(bucket: string, error: unknown): string {
   if (error instanceof RequestError && error.code === 'connect.denied') return 'tally iam-policy --for daemon';
   if (error instanceof RequestError && error.code === 'connect.queue-missing')

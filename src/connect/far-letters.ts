@@ -1,13 +1,13 @@
 /**
- * The dead-letter queues of the regions in which buckets are connected and the bucket queue is not: SNS and EventBridge of a region
- * move there what they could not deliver.
+ * The dead-letter queues of regions with connected buckets but without the bucket queue. SNS and EventBridge move what they could not
+ * deliver to their own region's queue.
  */
 import { farLettersArn, ownerIn, parseArn } from './names.rules.ts';
 import type { Provisioner } from './aws/provisioner.ts';
 import type { WithPorts } from '../store/store.ts';
 import { listBuckets } from '../observing/known-buckets.ts';
 
-/** A region begins with a bucket, and its letters wait for days. */
+/** New regions are rare, and letters wait for days. */
 const EVERY_MS = 600_000;
 
 interface FarLettersDependencies extends WithPorts<'state' | 'clock'> {
@@ -16,7 +16,7 @@ interface FarLettersDependencies extends WithPorts<'state' | 'clock'> {
   readonly queueUrl: string;
 }
 
-/** The URLs of the queues, as found within ten minutes. Throws what AWS refuses, and the store's fault; the next call answers what was known. */
+/** The queues' URLs, at most ten minutes old. Throws what AWS refuses, and the store's fault; the next call returns the last known URLs. */
 export type FarLetters = (signal?: AbortSignal) => Promise<readonly string[]>;
 
 export function createFarLetters({ state, aws, queueUrl, clock }: FarLettersDependencies): FarLetters {

@@ -1,8 +1,7 @@
-/** What checks find, how findings are made, and the checks of the clocks and of the proof. Ordering compares times of S3 with those of this machine. */
+/** Findings, and the finding of what has not arrived. */
 import { z } from 'zod';
 import { unprovenText } from '../records/bucket-status.ts';
 import type { BucketRecord } from '../records/bucket.ts';
-import { FUTURE_MS } from '../ordering/constants.ts';
 
 /** The worst first. */
 export const severities = ['broken', 'unknown', 'degraded'] as const;
@@ -35,65 +34,35 @@ export function blocking(...finding: Parameters<typeof broken>): Finding {
   return { ...broken(...finding), blocks: true };
 }
 
-/** Says what is missing or not safe, which no apply heals and which keeps none from going ahead. */
+/** For something missing or unsafe that no apply fixes and that prevents none. */
 export function degraded(...finding: Parameters<typeof broken>): Finding {
   return { ...broken(...finding), severity: 'degraded' };
 }
 
-/** Says what a person should know, although nothing is wrong. */
+/** For something that a person should know although nothing is wrong. */
 export function note(...finding: Parameters<typeof broken>): Finding {
   return { ...broken(...finding), severity: 'note' };
-}
-
-/** Says what keeps Tally from making or checking something that may be in order. */
-export function unchecked(...finding: Parameters<typeof broken>): Finding {
-  return { ...blocking(...finding), severity: 'unknown' };
 }
 
 /** Events arrive, but what enrichment reads is refused. */
 export const NOT_ENRICHED = 'connect.not-enriched';
 
-/** The worst severity of some findings; `ok` if there are none. */
+/** The findings' worst severity; `ok` if there are none. */
 export function statusOf(findings: readonly Pick<Finding, 'severity'>[]): Severity | 'ok' {
   return severities.find((severity) => findings.some((finding) => finding.severity === severity)) ?? 'ok';
 }
 
-/** It is about the machine that asked, not about the bucket. */
+/** A finding about the asking machine, not about the bucket. */
 export const CLOCK_SKEW = 'connect.clock-skew';
-
-interface ClockReading {
-  /** The time that S3's answer states. */
-  readonly s3AtMs: number;
-  /** When the request was sent and when its answer had arrived, by the clock of this machine. */
-  readonly sentAtMs: number;
-  readonly answeredAtMs: number;
-}
 
 export function differenceText(aheadMs: number): string {
   return `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
 }
 
-/** Finds that S3's clock differs from that of this machine by more than what ordering takes for the same time. */
-export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: ClockReading): readonly Finding[] {
-  const aheadMs = s3AtMs - answeredAtMs;
-  const behindMs = sentAtMs - s3AtMs;
-  const differMs = Math.max(aheadMs, behindMs);
-  if (differMs <= FUTURE_MS) return [];
-  const differs = differenceText(aheadMs > behindMs ? differMs : -differMs);
-  return [
-    degraded(
-      CLOCK_SKEW,
-      `S3's clock, by which ${bucket} is compared, is ${differs} this machine's clock`,
-      'a re-index closes a gap only if it began after the gap by both clocks, so gaps wait until the clocks agree. Fix the clock that is wrong',
-      'timedatectl status',
-    ),
-  ];
-}
-
 const UNREADABLE =
   'a Deny in a policy that Tally did not write (of the topic, the queue or the organisation), or a KMS key policy that does not let S3, SNS or EventBridge use the key';
 
-/** Names what has not arrived of a connection that is not proven yet, and the likely causes. */
+/** For an unproven connection: names what has not arrived, and likely causes. */
 export function unprovenFindings(record: BucketRecord, nowMs: number): readonly Finding[] {
   const { bucket, provenAtMs, source, connection } = record;
   if (provenAtMs !== undefined) return [];

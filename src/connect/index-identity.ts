@@ -1,7 +1,7 @@
 /**
- * Notices that the index of a bucket is another one than before: it was deleted and made again, restored from a snapshot, or
- * its alias was moved. The bucket's record names the index that was compared last. Whatever makes an index, a gap is stored
- * before the record names it, so no crash leaves an index unnoticed that lacks documents.
+ * Notices that a bucket's index was replaced: recreated, restored from a snapshot, or its alias moved. The bucket's record names the
+ * index that was compared last. A gap is always stored before the record names a new index, so even after a crash no index that lacks
+ * documents goes unnoticed.
  */
 import type { GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, WithPorts } from '../store/store.ts';
@@ -13,16 +13,16 @@ interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
-/** What a record names where there is no index. */
+/** What a record names if there is no index. */
 const MISSING = 'missing';
 
-/** What a new record names. Throws the store's fault. */
+/** What a new record should name. Throws the store's fault. */
 export async function indexIdOf({ objects }: Pick<IdentityDependencies, 'objects'>, bucket: string, signal?: AbortSignal): Promise<string> {
   const [id] = await objects.identities([bucket], signal);
   return id ?? MISSING;
 }
 
-/** Compares the index of one bucket with the one that its record names. Opens a gap if it is another, then stores it. Throws the store's fault. */
+/** Compares a bucket's index with the one in its record. If they differ, opens a gap and then stores the new one. Throws the store's fault. */
 export async function noteIndex(dependencies: IdentityDependencies, bucket: string, signal?: AbortSignal): Promise<void> {
   const { state, gaps, clock } = dependencies;
   // the record first: if the bucket is connected again in between, its record names the newer index

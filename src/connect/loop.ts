@@ -1,17 +1,16 @@
 /**
- * The loop by which AWS is changed: it reads, makes the first change, and reads again, until nothing differs. So it does not matter
- * where an earlier pass ended, or was killed: AWS itself is what has been done. A caller repeats a pass until it is done.
+ * The loop that changes AWS: it reads, makes the first change, and reads again, until nothing differs. AWS is the only record of what
+ * was done, so it does not matter where an earlier pass ended or was killed. A caller repeats a pass until it is done.
  *
  *   look ──► nothing to do: done
  *     ▲ └──► first change ──┐
  *     └─────────────────────┘
  *
- * Nothing sends a write again as it was: a document that was refused with "another change is under way" is old, and one whose answer
- * was lost may be stored already. A pass waits, looks again, and so finds out what is left to write.
+ * No write is repeated as it was: if AWS refused it because another change is under way, the document is out of date; if its answer was
+ * lost, AWS may have stored it. The pass waits and looks again to see what is left to write.
  *
- * Each bucket has a lease, so that several are connected at the same time. What is about a topic that was named, or about a trail,
- * may be about other buckets too, and who needs it is read from the records of all: that is done under one more lease, which is
- * always taken second.
+ * Each bucket has its own lease, so several can be connected at the same time. Buckets may share a named topic or a trail, and only all
+ * buckets' records say which of them need it: such changes take one more lease, always as the second.
  */
 import { FaultError, type FaultCode } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -20,13 +19,13 @@ import type { Lease, TakeLease } from '../store/lease.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { Change } from './plan.rules.ts';
 
-/** No change begins later: the longest one, of a notification, takes 10 s when AWS is quick, and the listener ends an operation after 30 s. */
+/** No change begins later: the longest one, a notification's, takes up to 10 s, and the listener ends an operation after 30 s. */
 const PASS_MS = 10_000;
-/** A bucket has at most seven parts. Each round makes one, or waits. */
+/** A bucket has at most seven parts. Each round makes one part, or waits. */
 const ROUNDS_MAX = 20;
-/** What keeps AWS from taking a write, or from showing it, is over within seconds. */
+/** Whatever keeps AWS from accepting a write, or from showing it, ends within seconds. */
 export const RETRY_MS = 2_000;
-/** No answer, or one that asks for a later try. S3 validates a destination by the policies that it knows, which may be a minute old. */
+/** No answer, or one that asks for a later attempt. S3 validates a destination by policies that may be a minute old. */
 const PASSING: ReadonlySet<string> = new Set<FaultCode | RequestError['code']>([
   's3.unavailable',
   's3.throttled',
@@ -35,7 +34,7 @@ const PASSING: ReadonlySet<string> = new Set<FaultCode | RequestError['code']>([
   'connect.destination',
 ]);
 
-/** What one look has found: what is left, in its order. */
+/** What one look found: the remaining changes, in their order. */
 interface Seen {
   readonly changes: readonly Change[];
 }
@@ -46,8 +45,8 @@ export interface Waiting {
 }
 
 /**
- * Resolves with the look that found nothing to do. `begin` stores what is about to be made, or throws what keeps it from being made.
- * Throws what AWS refuses for good, and `connect.busy` if another process has taken the lease.
+ * Resolves with the look that found nothing to do. `begin` stores what is about to be made, or throws what prevents it. Throws what AWS
+ * refuses for good, and `connect.busy` if another process has taken the lease.
  */
 export type Run = <Found extends Seen>(...steps: Steps<Found>) => Promise<Found | Waiting>;
 
@@ -57,14 +56,14 @@ interface LoopParts extends WithPorts<'clock'> {
   readonly takeLease: TakeLease;
 }
 
-/** What a pass works under, and until when. */
+/** A pass's leases and its end. */
 interface Turn extends WithPorts<'clock'> {
   readonly leases: readonly Lease[];
   readonly endsMs: number;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Works for one pass under the leases of a bucket and of what its specs share; `held` if another process has one of them. */
+/** Works for one pass under the bucket's lease, and the shared one if its specs need it; `held` if another process has either. */
 export async function underLease<Result>(
   { takeLease, clock }: LoopParts,
   { bucket, specs }: { readonly bucket: string; readonly specs: readonly ConnectionSpec[] },
@@ -93,7 +92,7 @@ async function runPass<Found extends Seen>(turn: Turn, ...[look, begin]: Steps<F
     const seen = await look();
     const [change] = seen.changes;
     if (change === undefined) return seen;
-    // each further write would be one more document while AWS only shows it late
+    // AWS may only show it late: writing again would replace the document once more
     if (isSame(last.change, change)) last = {};
     else {
       await begin?.(seen, change);
@@ -116,7 +115,7 @@ function waitingOf({ refused }: Made): Waiting {
   throw refused;
 }
 
-/** The change that was made, or why AWS may take it later: what is there must be read first then. */
+/** The change that was made, or why AWS may accept it later, after another look. */
 interface Made {
   readonly change?: Change;
   readonly refused?: FaultError | RequestError;

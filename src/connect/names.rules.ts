@@ -1,25 +1,26 @@
 /**
- * The names of what Tally makes in AWS, and the parts of ARNs. Every name begins with `tally-<installation>`. A name can be
- * given twice, so the owner of a part is known by the id of its registry: in its tags, or in the Id of a notification, the Sid of
- * a statement, the name of a selector. Both stand in the tags of the bucket queue, so they outlast every store.
+ * The names of what Tally makes in AWS, and ARNs' parts. Every name begins with `tally-<installation>`. Two installations may have the
+ * same name, so the registry's id identifies a part's owner: in the part's tags, a notification's Id, a statement's Sid or a selector's
+ * name. The bucket queue's tags hold both, so they outlast every store.
  */
 import { createHash } from 'node:crypto';
+import { FaultError } from '../base/fault.ts';
 import { bucketSlug, type BucketSource } from '../records/bucket.ts';
 
 /** The name of an installation: 8 hex digits. */
 export const INSTALLATION = /^[0-9a-f]{8}$/;
 
-/** Whose a part is: the name of the installation, which two may be given, and the id of the registry, which no other one has. */
+/** A part's owner: the installation's name, which another may share, and the registry's id, which is unique. */
 export interface Owner {
   readonly installation: string;
   /** 32 hex digits. */
   readonly registry: string;
 }
 
-/** The owner of a bucket queue that `tally setup` has not made: no part is this one's. */
+/** The owner of a bucket queue that `tally setup` did not make. It owns no part. */
 export const NOBODY: Owner = { installation: '0'.repeat(8), registry: '0'.repeat(32) };
 
-/** The owner of a new bucket queue. It follows from the queue, so that two runs, and the Terraform module, give the same one. */
+/** A new bucket queue's owner, derived from the queue so that repeated runs and the Terraform module agree. */
 export function newOwner(queueArn: string, named?: string): Owner {
   const digits = createHash('sha256').update(`tally ${queueArn}`).digest('hex');
   return { installation: named ?? digits.slice(0, 8), registry: digits.slice(8, 40) };
@@ -45,6 +46,13 @@ const ARN = /^arn:(aws[a-z0-9-]*):([a-z0-9-]+):([a-z0-9-]*):(\d{12}|):(.+)$/;
 export function parseArn(text: string): Arn | undefined {
   const [, partition = '', service = '', region = '', account = '', resource = ''] = ARN.exec(text) ?? [];
   return partition === '' ? undefined : { partition, service, region, account, resource };
+}
+
+/** The parts of what must be an ARN. Throws `connect.unavailable` if it is none. */
+export function arnOf(text: string): Arn {
+  const arn = parseArn(text);
+  if (arn === undefined) throw new FaultError('connect.unavailable', `${text} is not an ARN`);
+  return arn;
 }
 
 /** The partitions of AWS besides `aws`: how their regions begin, and the domain of their services. */
@@ -80,70 +88,70 @@ export function prefixOf(installation: string): string {
   return `tally-${installation}`;
 }
 
-/** The digits of a registry's id that stand where no tag can be: 32 bits, for the few registries that copied settings can give one name. */
+/** The digits of a registry's id used where tags are impossible: 32 bits suffice for the few registries that share a name through copied settings. */
 const MARK_DIGITS = 8;
 
-/** The registry's id as it stands in names that have no room for the whole. */
+/** The registry's id, shortened for names. */
 export function shortRegistry({ registry }: Pick<Owner, 'registry'>): string {
   return registry.slice(0, MARK_DIGITS);
 }
 
-/** The Id of the notification of a registry, and the Sid of its statement in the policy of a topic: neither can have tags. */
+/** The Id of a registry's notification, and the Sid of its statement in a topic's policy: neither can have tags. */
 export function markOf(owner: Owner): string {
   return `${prefixOf(owner.installation)}-${shortRegistry(owner)}`;
 }
 
-/** The tag by which the owner of a topic or rule is known. */
+/** The tag that identifies the owner of a topic or rule. */
 export const REGISTRY_TAG = 'tally:registry';
 const INSTALLATION_TAG = 'tally:installation';
 const REGISTRY = /^[0-9a-f]{32}$/;
 
 export type Tags = Readonly<Record<string, string>>;
 
-/** The tags of a part: those of a shared part name no bucket. */
+/** A part's tags. Those of a shared part name no bucket. */
 export function tagsOf({ installation, registry }: Owner, bucket?: string): Tags {
   return { [INSTALLATION_TAG]: installation, [REGISTRY_TAG]: registry, ...(bucket !== undefined && { 'tally:bucket': bucket }) };
 }
 
-/** The owner that the tags of a bucket queue name; undefined if they name none. */
+/** The owner in a bucket queue's tags; undefined if there is none. */
 export function ownerIn({ [INSTALLATION_TAG]: installation = '', [REGISTRY_TAG]: registry = '' }: Tags): Owner | undefined {
   return INSTALLATION.test(installation) && REGISTRY.test(registry) ? { installation, registry } : undefined;
 }
 
-/** Tags as AWS takes them. */
+/** Tags as AWS accepts them. */
 export function tagList(tags: Tags): { readonly Key: string; readonly Value: string }[] {
   return Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
 }
 
-/** Tags as AWS answers them. */
+/** Tags as AWS returns them. */
 export function tagsIn(list: readonly { readonly Key?: string | undefined; readonly Value?: string | undefined }[] = []): Tags {
   return Object.fromEntries(list.map(({ Key = '', Value = '' }) => [Key, Value]));
 }
 
-/** Whether something with these tags was made by this registry. */
+/** Whether this registry made the part with these tags. */
 export function isOwn(tags: Tags | undefined, { registry }: Pick<Owner, 'registry'>): boolean {
   return tags?.[REGISTRY_TAG] === registry;
 }
 
-/** Whose something with these tags is, as people read it. */
+/** Says who owns a part with these tags. */
 export function ownerText(tags: Tags | undefined): string {
   const registry = tags?.[REGISTRY_TAG];
   return registry === undefined ? `has no tag ${REGISTRY_TAG}, so it is not Tally's` : `belongs to another Tally registry, ${registry}`;
 }
 
-/** The topic that S3 publishes to (`events`), or that EventBridge publishes to (`routed`). There is one of each in a region. */
+/** The region's topic for S3 (`events`) or for EventBridge (`routed`). */
 export function topicArnOf(installation: string, { partition, region, account }: Place, use: 'events' | 'routed'): string {
   return `arn:${partition}:sns:${region}:${account}:${prefixOf(installation)}-${use}`;
 }
 
-/** The dead-letter queue of a region without the bucket queue: SNS and EventBridge of a region take none of another one. */
+/** The dead-letter queue of a region other than the bucket queue's: SNS and EventBridge require one in their own region. */
 export function farLettersArn(installation: string, { partition, region, account }: Place): string {
   return `arn:${partition}:sqs:${region}:${account}:${prefixOf(installation)}-dead-letters`;
 }
 
 const SLUG_MAX = 24;
 
-/** The rule of a bucket: at most 48 of the 64 characters that EventBridge allows. Each source has its own, so that both can exist while the source changes. */
+/** A bucket's rule: at most 48 of EventBridge's 64 characters. Each source has its own, so that both can exist while the source changes. */
 export function ruleNameOf(installation: string, bucket: string, source: BucketSource): string {
   const hash = createHash('sha256').update(`${source}:${bucket}`).digest('hex').slice(0, 8);
   return `${prefixOf(installation)}-${bucketSlug(bucket).slice(0, SLUG_MAX)}-${hash}`;
@@ -156,14 +164,14 @@ export function ruleArnOf({ partition, region, account }: Place, ruleName: strin
 /** The form of {@link markOf}. */
 const MARK = /^tally-([0-9a-f]{8})-[0-9a-f]{8}$/;
 
-/** The installation of another registry that an Id belongs to by its form; undefined if it has another form or is this registry's. */
+/** The installation in another registry's Id; undefined if the Id has another form or is this registry's. */
 export function otherInstallationOf(id: string, owner: Owner): string | undefined {
   return id === markOf(owner) ? undefined : MARK.exec(id)?.[1];
 }
 
 /**
- * The names by which SNS of a region calls a queue of another region. Where one of both must be enabled first, that region is in
- * the name: that of the queue if it is one, else that of the topic.
+ * The service names that SNS uses to send from one region to a queue in another. If accounts must enable a region first, its name is
+ * in SNS's: the queue's region if that is one, else the topic's.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-cross-region-delivery.html
  */
 export function snsPrincipals(topicRegion: string, queueRegion: string): readonly string[] {

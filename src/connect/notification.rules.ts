@@ -1,6 +1,6 @@
 /**
- * The notification configuration of a bucket: one document, which a PUT replaces as a whole. It is read from S3's own XML, and
- * not from an SDK's answer, because an SDK drops what it does not know, and writing that back would delete it.
+ * A bucket's notification configuration: one document, which every PUT replaces. Tally reads S3's own XML instead of the SDK's answer,
+ * because an SDK drops what it does not know, and writing the rest back would delete that.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
  */
 import type { ConnectionSpec } from '../records/bucket.ts';
@@ -36,14 +36,14 @@ export type NotificationResult =
   /** It contains something that this version does not know and could not write back. */
   | { readonly ok: false; readonly reason: string };
 
-/** The elements by which S3 names the kinds and their destinations. A function is a CloudFunction here, whatever SDKs call it. */
+/** S3's element names for the kinds and their destinations. S3 calls a function CloudFunction, unlike the SDKs. */
 const KINDS: ReadonlyMap<string, readonly [kind: DestinationKind, destination: string]> = new Map([
   ['TopicConfiguration', ['topic', 'Topic']],
   ['QueueConfiguration', ['queue', 'Queue']],
   ['CloudFunctionConfiguration', ['function', 'CloudFunction']],
 ]);
 
-/** Reads the document. It is refused as a whole if it contains anything unknown. */
+/** Reads the document, or refuses all of it if it contains anything unknown. */
 export function parseNotification(xml: string): NotificationResult {
   const parsed = parseXml(xml);
   if (!parsed.ok) return parsed;
@@ -110,7 +110,7 @@ function isEmpty({ children, text }: Element): boolean {
   return children.length === 0 && text.trim() === '';
 }
 
-/** A text that is equal for two entries exactly if they mean the same. */
+/** A text that is equal for two entries if and only if they mean the same. */
 export function canonicalEntry({ kind, id, arn, events, filter }: NotificationEntry): string {
   const rules = filter.map(({ name, value }) => `${name}=${value}`).sort();
   return JSON.stringify([kind, arn, [...new Set(events)].sort(), rules, id]);
@@ -127,7 +127,7 @@ export function entriesWithout({ entries }: NotificationConfiguration, id: strin
   return entries.filter((entry) => entry.id !== id);
 }
 
-/** The entries that Tally leaves as they are: those that are not this registry's. */
+/** The entries that are not this registry's. Tally leaves them unchanged. */
 export function foreignEntries(configuration: NotificationConfiguration, owner: Owner): readonly NotificationEntry[] {
   return entriesWithout(configuration, markOf(owner));
 }
@@ -138,7 +138,7 @@ interface SdkEntry {
   readonly Filter?: { readonly Key: { readonly FilterRules: { readonly Name: string; readonly Value: string }[] } };
 }
 
-/** The document as the SDKs and the AWS CLI take it. Everything that {@link parseNotification} accepts is in it. */
+/** The document as the SDKs and the AWS CLI accept it, with everything that {@link parseNotification} accepts. */
 interface SdkConfiguration {
   readonly TopicConfigurations?: (SdkEntry & { readonly TopicArn: string })[];
   readonly QueueConfigurations?: (SdkEntry & { readonly QueueArn: string })[];
@@ -174,7 +174,7 @@ function sdkEntry({ id, events, filter }: NotificationEntry): SdkEntry {
 
 type Filtered = Pick<NotificationEntry, 'events' | 'filter'>;
 
-/** Whether S3 refuses two such configurations beside each other. */
+/** Whether S3 refuses to have both configurations on one bucket. */
 export function overlap(a: Filtered, b: Filtered): boolean {
   const shareEvents = a.events.some((one) => b.events.some((other) => eventsMeet(one, other)));
   if (!shareEvents) return false;
@@ -184,7 +184,7 @@ export function overlap(a: Filtered, b: Filtered): boolean {
   return prefixesMeet && (suffixA.endsWith(suffixB) || suffixB.endsWith(suffixA));
 }
 
-/** Whether some event matches both names, of which each may end in a wildcard. */
+/** Whether some event matches both names, each of which may end in a wildcard. */
 function eventsMeet(a: string, b: string): boolean {
   return covers(a, b) || covers(b, a);
 }
@@ -195,13 +195,13 @@ function covers(pattern: string, event: string): boolean {
   return name.endsWith('*') ? other.startsWith(name.slice(0, -1)) : name === other;
 }
 
-/** The value of a rule as keys have it; empty if there is none. */
+/** A rule's value, decoded like a key; empty if there is no such rule. */
 function valueOf(filter: readonly FilterRule[], name: 'prefix' | 'suffix'): string {
   const found = filter.find((rule) => rule.name.toLowerCase() === name)?.value ?? '';
   return formDecoded(found);
 }
 
-/** S3 stores filter values in the form encoding of its events. A value that is not encoded means itself. */
+/** S3 stores filter values form-encoded, like its events' keys. An unencoded value means itself. */
 function formDecoded(value: string): string {
   try {
     return decodeURIComponent(value.replaceAll('+', ' '));
@@ -212,7 +212,7 @@ function formDecoded(value: string): string {
 
 const FAMILIES = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] as const;
 
-/** The families of events, created and removed, that a topic or a queue does not get for every key of the bucket. */
+/** The event families, created and removed, that a topic or queue does not get for every key of the bucket. */
 export function missingFamilies(
   { entries }: NotificationConfiguration,
   destination: string,
@@ -222,13 +222,13 @@ export function missingFamilies(
   return FAMILIES.filter((family) => !unfiltered.some(({ events }) => events.some((event) => covers(event, family))));
 }
 
-/** A topic that gets all created and removed events already: the best way round a conflict. */
+/** A topic that already gets all created and removed events: the best way around a conflict. */
 export function completeTopic(configuration: NotificationConfiguration): string | undefined {
   const topics = new Set(configuration.entries.filter(({ kind }) => kind === 'topic').map(({ arn }) => arn));
   return [...topics].find((arn) => !arn.endsWith('.fifo') && missingFamilies(configuration, arn).length === 0);
 }
 
-/** Whether the configuration sends every created and removed event to the topic, or straight to the queue, of a bucket that a person wired. */
+/** Whether the configuration sends every created and removed event to the connection's topic, or straight to its queue if it has none. */
 export function passesBoth({ source, topicArn, queueArn }: ConnectionSpec, configuration: NotificationConfiguration): boolean {
   if (source !== 'topic' && source !== 'notification') return false;
   const missing = topicArn === undefined ? missingFamilies(configuration, queueArn, 'queue') : missingFamilies(configuration, topicArn);
@@ -236,14 +236,14 @@ export function passesBoth({ source, topicArn, queueArn }: ConnectionSpec, confi
 }
 
 /**
- * A strict reader of small XML documents, which refuses what it does not know rather than losing it: attributes other than
- * namespaces, comments, CDATA, processing instructions and document types.
+ * A strict reader of small XML documents. It refuses what it would otherwise lose: attributes other than namespaces, comments, CDATA,
+ * processing instructions and document types.
  */
 
 interface Element {
   readonly name: string;
   readonly children: readonly Element[];
-  /** The text between the tags; only elements without children have one. */
+  /** The text between the tags. Only elements without children have one. */
   readonly text: string;
 }
 
@@ -276,7 +276,7 @@ function parseXml(text: string): XmlResult {
   return top.text.trim() === '' ? { ok: true, root } : { ok: false, reason: 'there is text outside of the root' };
 }
 
-/** Takes all tokens, and returns what is wrong with the first that is. */
+/** Takes all tokens, and returns the first mistake. */
 function takeAll(open: Open[], text: string): string | undefined {
   TOKEN.lastIndex = DECLARATION.exec(text)?.[0].length ?? 0;
   while (TOKEN.lastIndex < text.length) {
@@ -288,7 +288,7 @@ function takeAll(open: Open[], text: string): string | undefined {
   return undefined;
 }
 
-/** Takes one token, and returns what is wrong with it. */
+/** Takes one token, and returns its mistake. */
 function take(open: Open[], [, slash, name, attributes = '', empty, text]: RegExpExecArray): string | undefined {
   const parent = open.at(-1);
   if (parent === undefined) return 'an element is closed twice';

@@ -1,12 +1,12 @@
 /**
- * The permissions that Tally needs, in one table: which call, for what, and who needs it; and the policies that are made of it. What
- * bears the installation's name is named in every region: buckets of other regions have their topics, rules and letters there.
+ * The permissions that Tally needs, in one table: which calls, on which resources, and who needs them; and the policies made from it.
+ * Resources with the installation's name are listed for every region, because buckets of other regions have topics, rules and letters there.
  */
 import type { BucketSource } from '../records/bucket.ts';
 import { domainOf } from './names.rules.ts';
 
 export const iamRoles = ['daemon', 'connecting', 'setup'] as const;
-/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `setup`: who runs `tally setup`. */
+/** `daemon`: the serving process, with the doctor's reads. `connecting`: whoever plans, applies and removes. `setup`: whoever runs `tally setup`. */
 export type IamRole = (typeof iamRoles)[number];
 
 /** What a statement is about. */
@@ -28,7 +28,7 @@ export type Resource =
 
 export interface Permission {
   readonly sid: string;
-  /** What it is for, as the pages say it. */
+  /** What it is for, as the docs say it. */
   readonly why: string;
   readonly roles: readonly IamRole[];
   /** Absent: every source. */
@@ -92,7 +92,7 @@ export const permissions: readonly Permission[] = [
     actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
     resource: 'bucket',
   },
-  // sources that report each expiration need it only for this report
+  // sources that report every expiration need it only for this report
   {
     sid: 'ReadLifecycleRules',
     why: 'what should have expired, and uploads that were never finished. Sources that may not report expirations need the rules',
@@ -146,7 +146,7 @@ export const permissions: readonly Permission[] = [
     actions: ['cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
     resource: 'trail',
   },
-  // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
+  // only if the user's own key encrypts the queues: SQS uses it on behalf of senders and receivers
   {
     sid: 'UseTheKeyOfTheQueues',
     why: 'only if your own key encrypts the queues',
@@ -242,7 +242,7 @@ export const permissions: readonly Permission[] = [
   },
 ];
 
-/** The names of a policy's resources. `*` where one is not known. */
+/** The names in a policy's resources; `*` for an unknown one. */
 export interface IamNames {
   readonly partition: string;
   readonly region: string;
@@ -251,19 +251,19 @@ export interface IamNames {
   readonly bucketQueues: readonly string[];
   /** The ARNs of their dead-letter queues. */
   readonly letterQueues: readonly string[];
-  /** The ARNs of the queues that are to be made, for who makes queues. */
+  /** The ARNs of the queues that the setup makes. */
   readonly newQueues?: readonly string[];
   readonly bucket: string;
   readonly installation: string;
-  /** The key of the queues; absent: that of SQS. */
+  /** The queues' key; SQS's own if absent. */
   readonly keyArn?: string | undefined;
-  /** The trail that Tally may change. Absent: it reads and writes none. */
+  /** The trail that Tally may change. If absent, it reads and writes none. */
   readonly trailArn?: string | undefined;
-  /** The topics of others with the source `topic` or `routed`, in this account or others; absent: all topics of this account with `topic`. */
+  /** Named topics of the sources `topic` and `routed`, in any account. If absent, all of this account's topics for `topic`. */
   readonly topicArns?: readonly string[] | undefined;
 }
 
-/** The policy of a role as an IAM document. */
+/** A role's policy as an IAM document. */
 export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
   const wanted = permissions.filter(
     ({ roles, sources: only = sources }) => roles.includes(role) && only.some((source) => sources.includes(source)),
@@ -279,19 +279,19 @@ export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names
         Effect: 'Allow',
         Action: [...actions],
         Resource: resources,
-        // the key is for the queues: no request to KMS itself is permitted
+        // only SQS may use the key for the role, which needs no request to KMS itself
         ...(resource === 'key' && { Condition: { StringEquals: { 'kms:ViaService': via } } }),
       };
     }),
   };
 }
 
-/** The resources of a statement; none: there is nothing that it could be about. */
+/** A statement's resources. Without any, the policy omits the statement. */
 type ResourceOf = (names: IamNames, sources: readonly BucketSource[]) => string | readonly string[];
 
 const NONE: readonly string[] = [];
 
-/** What bears the name of the installation, wherever it is. */
+/** The resources with the installation's name, in any region. */
 const named = ({ partition, account, installation }: IamNames, service: 'sns' | 'sqs' | 'events', rest: string): string =>
   `arn:${partition}:${service}:*:${account}:${service === 'events' ? 'rule/' : ''}tally-${installation}-${rest}`;
 
@@ -314,7 +314,7 @@ const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   key: ({ keyArn }) => keyArn ?? NONE,
 };
 
-/** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
+/** Tally's own topics, and for the sources `topic` and `routed` other owners' topics. Another account's topic must be named. */
 function topicsOf(names: IamNames, sources: readonly BucketSource[]): string | readonly string[] {
   const { partition, account, topicArns } = names;
   const own = named(names, 'sns', '*');

@@ -1,6 +1,6 @@
 /**
- * The parts of a connection in AWS, as they are made and as they are read; and plans: the changes that connect a bucket or take its
- * parts away, what they touch of others, and both as people read them.
+ * A connection's parts in AWS, as they are made and as they are read; and plans: the changes that connect a bucket or remove its parts,
+ * what they touch of other owners, and both as texts.
  */
 import { z } from 'zod';
 import type { BucketSource, ConnectionSpec, EnrichMode } from '../records/bucket.ts';
@@ -16,7 +16,7 @@ export interface Subscription {
   readonly deadLetterArn?: string;
 }
 
-/** The target of a rule, as EventBridge takes it and answers it. One of others may have more: it is compared as a whole. */
+/** A rule's target, as EventBridge accepts and returns it. It is compared as a whole, since other owners' targets may have more fields. */
 export interface Target {
   readonly Id: string;
   readonly Arn: string;
@@ -36,7 +36,7 @@ export interface InputTransformer {
   readonly InputTemplate: string | undefined;
 }
 
-/** What AWS says of a queue, a topic or a subscription, by its own names. */
+/** A queue's, topic's or subscription's attributes by AWS's names. */
 export type Attributes = Readonly<Record<string, string>>;
 
 export interface ObservedQueue {
@@ -47,12 +47,12 @@ export interface ObservedQueue {
 
 export interface ObservedTopic {
   readonly attributes: Attributes;
-  /** That of the bucket queue. */
+  /** The bucket queue's. */
   readonly subscription: ObservedSubscription | 'absent';
 }
 
 export interface ObservedSubscription {
-  /** Absent while it is not confirmed: SNS names no ARN then. */
+  /** Absent until it is confirmed, because SNS returns no ARN before. */
   readonly arn?: string;
   readonly attributes: Attributes;
 }
@@ -68,36 +68,35 @@ export interface ObservedTrail {
   readonly arn: string;
   readonly homeRegion: string;
   readonly isLogging: boolean;
-  /** The bucket of its logs. */
+  /** The bucket that receives its logs. */
   readonly logBucket?: string;
-  /** Undefined: they have a form that this version does not know. */
-  readonly selectors: Selectors | undefined;
+  readonly selectors: Selectors;
 }
 
 export interface Observed {
   readonly notification: NotificationResult & { readonly xml: string };
   readonly queues: readonly ObservedQueue[];
-  /** Undefined: none is needed; absent: it does not exist. */
+  /** Undefined if none is needed; `absent` if it does not exist. */
   readonly topic?: ObservedTopic | 'absent';
   readonly rule?: ObservedRule | 'absent';
-  /** The trail that Tally may write to. Undefined: the settings name none, or none is needed. */
+  /** The trail that Tally may change. Undefined if the settings name none, or none is needed. */
   readonly trail?: ObservedTrail | 'absent';
 }
 
 export const touchedKinds = ['destination', 'switch', 'topic-policy', 'trail'] as const;
 
-/** What a change touches of others, as data: a person must have seen it before it is made. */
+/** What a change touches of another owner, as data. A person must see it before the change is made. */
 export interface Touched {
   readonly kind: (typeof touchedKinds)[number];
-  /** Of what belongs to others. */
+  /** The other owner's resource. */
   readonly arn: string;
-  /** What is there. */
+  /** Its current state. */
   readonly before?: unknown;
-  /** What it becomes, or gets. */
+  /** Its new state, or what is added. */
   readonly after: unknown;
 }
 
-/** One change, of what is there to what must be there, as the API shows it. */
+/** One change, as the API shows it. */
 export const plannedChangeSchema = z
   .object({
     part: z.enum(['policy', 'subscription', 'rule', 'trail', 'notification']),
@@ -111,13 +110,13 @@ export const plannedChangeSchema = z
 
 export interface Change extends z.infer<typeof plannedChangeSchema> {
   readonly touches: readonly Touched[];
-  /** Without it only what cannot be delivered is lost. */
+  /** Without this change, only undeliverable events are lost. */
   readonly isOfLetters?: boolean;
-  /** Makes it, if everything is still as it was when it was planned. `waiting`: AWS does not show it yet. Throws `connect.changed-meanwhile`, and what AWS refuses. */
+  /** Makes the change, unless AWS differs from the plan by now. `waiting`: AWS does not show it yet. Throws `connect.changed-meanwhile`, and what AWS refuses. */
   readonly make: (signal?: AbortSignal) => Promise<'waiting' | void>;
 }
 
-/** What stays although it is ours, and why. */
+/** A part that a removal leaves, and why. */
 export interface Kept {
   readonly name: string;
   readonly reason: string;
@@ -127,15 +126,15 @@ export interface Plan {
   readonly spec: ConnectionSpec;
   /** In the order in which they are made. */
   readonly changes: readonly Change[];
-  /** What stands in the way, and what no apply heals. */
+  /** What prevents an apply, and what no apply fixes. */
   readonly findings: readonly Finding[];
-  /** What of others the changes touch: a person must agree to it. */
+  /** What the changes touch of other owners. A person must agree to it. */
   readonly foreign: readonly Touched[];
-  /** Identifies the spec together with everything that is not ours. */
+  /** Identifies the spec together with everything in AWS that is not Tally's. */
   readonly token: string;
 }
 
-/** What is touched, as people read it. */
+/** What is touched, as a text. */
 export function touchedText({ kind, arn, before, after }: Touched): string {
   switch (kind) {
     case 'destination':
@@ -151,7 +150,7 @@ export function touchedText({ kind, arn, before, after }: Touched): string {
 
 const SIGNS: Readonly<Record<Change['action'], string>> = { create: '+', change: '~', remove: '-' };
 
-/** Changes as people read them: what each writes to, and the difference below. */
+/** Changes as a text: what each writes to, and below it the difference. */
 export function changesText(
   changes: readonly (Pick<Change, 'action' | 'name' | 'before' | 'after'> & { readonly part: string })[],
 ): string {
@@ -162,13 +161,13 @@ export function changesText(
     .join('\n\n');
 }
 
-/** A request about a bucket. What is left out is that of its record. */
+/** A request about a bucket. Omitted fields are those of its record. */
 export interface ConnectionRequest {
   readonly bucket: string;
   readonly source?: BucketSource;
   readonly topic_arn?: string;
   readonly enrich?: EnrichMode;
   readonly bucket_account?: string;
-  /** Whether the notification, or the rule and what belongs to it, are a person's. */
+  /** Whether a person wires the notification, or the rule with its transformer and trail. */
   readonly wired_by_hand?: boolean;
 }

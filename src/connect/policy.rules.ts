@@ -1,10 +1,11 @@
 /**
- * Resource policies of topics and queues. A policy is one document that a write replaces as a whole and that others may have
- * written to: our statements are found by their ids, and everything else stays as it is. Below, the form in which documents of AWS
- * are compared.
+ * Topics' and queues' resource policies. Each is one document that every write replaces and that others may also write: Tally finds its
+ * own statements by their ids, and leaves all others unchanged. Below: the canonical form in which documents of AWS are compared.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { FaultError } from '../base/fault.ts';
+import { jsonOf } from '../base/json.ts';
 
 const statementSchema = z.looseObject({ Sid: z.string().optional() });
 export type Statement = z.infer<typeof statementSchema>;
@@ -17,18 +18,17 @@ const policySchema = z.looseObject({
 export type Policy = z.infer<typeof policySchema>;
 
 const EMPTY: Policy = { Version: '2012-10-17', Statement: [] };
+const SHOWN_MAX = 200;
 
-/** Reads a policy; an absent one has no statements. Undefined if the text is no policy. */
-export function parsePolicy(text: string | undefined): Policy | undefined {
+/** Reads a policy; an absent one has no statements. Throws `connect.unavailable` for anything else, which a write would destroy. */
+export function parsePolicy(text: string | undefined): Policy {
   if (text === undefined || text === '') return EMPTY;
-  try {
-    return policySchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  const { data } = policySchema.safeParse(jsonOf(text));
+  if (data === undefined) throw new FaultError('connect.unavailable', `AWS answered a policy that is none: ${text.slice(0, SHOWN_MAX)}`);
+  return data;
 }
 
-/** The policy with these statements in place of those with the same ids. All other statements stay equal and in their order. */
+/** The policy with these statements, which replace those with the same ids. All other statements keep their content and order. */
 export function withStatements(policy: Policy, statements: readonly Statement[]): Policy {
   const ours = new Map(statements.map((statement) => [statement.Sid, statement]));
   const kept = policy.Statement.map((statement) => ours.get(statement.Sid) ?? statement);
@@ -46,13 +46,13 @@ export function foreignStatements({ Statement }: Policy, sids: ReadonlySet<strin
   return Statement.filter(({ Sid }) => Sid === undefined || !sids.has(Sid));
 }
 
-/** Whether two lists of statements mean the same, in whatever order. */
+/** Whether two lists of statements mean the same, in any order. */
 export function sameStatements(a: readonly Statement[], b: readonly Statement[]): boolean {
   const [first, second] = [a, b].map((statements) => statements.map(canonicalStatement).sort());
   return JSON.stringify(first) === JSON.stringify(second);
 }
 
-/** A text that is equal for two statements if they mean the same: lists have no order, a list of one is its value, and actions have no case. */
+/** A text that is equal for two statements with the same meaning: lists have no order, a list of one equals its value, and actions have no case. */
 export function canonicalStatement(statement: Statement): string {
   const { Action: action, ...rest } = statement;
   const actions = [action].flat().map((each) => (typeof each === 'string' ? each.toLowerCase() : each));
@@ -61,31 +61,31 @@ export function canonicalStatement(statement: Statement): string {
 
 const conditionsSchema = z.record(z.string(), z.record(z.string(), z.union([z.string(), z.array(z.string())])));
 
-/** The values of a condition key of a statement, under one operator. */
+/** A condition key's values under one operator of a statement. */
 export function conditionValues(statement: Statement | undefined, operator: string, key: string): readonly string[] {
   const conditions = conditionsSchema.safeParse(statement?.['Condition']);
   return conditions.success ? [conditions.data[operator]?.[key] ?? []].flat() : [];
 }
 
-/** The services that a statement admits. */
+/** The services in a statement's principal. */
 export function servicesIn(statement: Statement | undefined): readonly string[] {
   const principal: unknown = statement?.['Principal'];
   if (typeof principal !== 'object' || principal === null || !('Service' in principal)) return [];
   return [principal.Service].flat().filter((name) => typeof name === 'string');
 }
 
-/** SNS's own names of regions: the only ones that a statement of ours may have gained. */
+/** SNS's names of regions: the only services that a setup may have added to Tally's statement. */
 export function regionsOfSns(statement: Statement | undefined): readonly string[] {
   return servicesIn(statement).filter((name) => /^sns\.[a-z0-9-]+\.amazonaws\.com$/.test(name));
 }
 
-/** Lists count as sets, and a list of one as its value, as in policies and event patterns; the names of objects are sorted. */
+/** JSON in which lists are sets, a list of one is its value, as in policies and event patterns, and objects' names are sorted. */
 export function canonicalJson(value: unknown): string {
-  // as JSON has it in lists: nothing is null
+  // undefined becomes null, as JSON has it in lists
   return JSON.stringify(canonical(value)) ?? 'null';
 }
 
-/** The SHA-256 of a document, in hex digits. */
+/** A document's SHA-256 in hex digits. */
 export function fingerprintOf(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex');
 }

@@ -1,6 +1,6 @@
 /**
- * The probe of a topic of Tally's, which the watch publishes each hour. It takes the way of the events from the topic on, so its
- * arrival shows that the subscription, the policies, the keys and the queue still deliver.
+ * The probe: a message that the watch publishes hourly to each of Tally's own topics. It takes the events' path from the topic on, so its
+ * arrival shows that the subscription, policies, keys and queue still deliver.
  *
  *   sent ──arrived──► arrived ──an hour later──► sent
  *     └──ten minutes, and the queue is empty──► lost ──one arrives──► arrived
@@ -16,7 +16,7 @@ import type { ObservedQueue } from './plan.rules.ts';
 import { desired } from './sources/sources.ts';
 
 const EVERY_MS = 3_600_000;
-/** SNS delivers within seconds, and tries again for some minutes. */
+/** SNS delivers within seconds, and retries for some minutes. */
 const LOST_MS = 600_000;
 
 export const PROBE_LOST = 'connect.probe-lost';
@@ -25,7 +25,7 @@ function isProbeDue(last: ProbeRecord | undefined, nowMs: number): boolean {
   return last === undefined || nowMs - last.sentAtMs >= (last.hasArrived ? EVERY_MS : LOST_MS);
 }
 
-/** A probe that has not arrived is lost only if the queue is empty: else it may wait there for a worker. */
+/** An outstanding probe is lost only if the queue is empty; otherwise it may be waiting there for a worker. */
 export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueue | undefined, nowMs: number): readonly Finding[] {
   if (last === undefined || last.hasArrived) return [];
   const { topicArn, sentAtMs } = last;
@@ -40,14 +40,14 @@ export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueu
   ];
 }
 
-/** The topic of Tally's by which the bucket's events come; undefined if there is none. */
+/** Tally's own topic on the path of the bucket's events; undefined if there is none. */
 export function ownTopicOf(spec: ConnectionSpec): string | undefined {
   return spec.topicArn === undefined ? desired(spec).subscription?.topicArn : undefined;
 }
 
 /**
- * Publishes one through the topic of the bucket, if that is Tally's and one is due. `isLost`: the last one did not arrive. It is
- * stored first, since it may arrive at once. Throws what AWS refuses, and the store's fault.
+ * Publishes a probe if one is due and the bucket's topic is Tally's. `isLost`: the last one did not arrive. It is stored first, because it
+ * may arrive at once. Throws what AWS refuses, and the store's fault.
  */
 export async function sendProbe(
   { state, clock, aws }: WithPorts<'state' | 'clock'> & { readonly aws: Pick<Provisioner, 'publish'> },
@@ -59,13 +59,13 @@ export async function sendProbe(
   if (topicArn === undefined) return;
   const ref = refs.probe(topicArn);
   const sentAtMs = clock.nowMs();
-  // many buckets share the topic, and each visit comes here
+  // every visit comes here, and many buckets share the topic
   if (!isProbeDue(await readRecord(state, ref, signal), sentAtMs)) return;
   await updateRecord(state, ref, () => ({ topicArn, sentAtMs, hasArrived: false, isLost }));
   try {
     await aws.publish(topicArn, probeText({ topicArn, sentAtMs }), signal);
   } catch (error) {
-    // it says nothing about the way
+    // the failure says nothing about the path
     await removeRecord(state, ref.id);
     throw error;
   }

@@ -1,4 +1,4 @@
-/** What a bucket is to have in AWS: what a request says, completed by what is stored and by what the bucket queue says about itself. */
+/** What a bucket should have in AWS: the request, completed by the bucket's record and by the bucket queue's own attributes. */
 import { defined } from '../base/defined.ts';
 import { docsPage } from '../base/doc-pages.ts';
 import {
@@ -67,7 +67,7 @@ export async function requested(
   return { spec, record };
 }
 
-/** The bucket queue with its dead-letter queue, whose its tags say that it is, and where it is. */
+/** The bucket queue, its dead-letter queue, its place, and its owner by its tags. */
 async function bucketQueue({ aws, queueUrls, isEmbedded }: ConnectionParts, wanted: string | undefined, signal?: AbortSignal) {
   if (isEmbedded)
     throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself, so there is nothing to connect');
@@ -95,7 +95,7 @@ function refuseQueuesAlone({ hasQueuesAlone }: ConnectionParts, { bucket, source
   );
 }
 
-/** Tally has no credentials for another account: its owner sends the events to a topic, and lets the bucket be read. */
+/** Tally has no credentials for another account: that account's owner must send the events to a topic and let Tally read the bucket. */
 export function refuseOtherAccount({ bucket, bucketAccount, account, source }: ConnectionSpec): void {
   if (bucketAccount === account || source === 'topic' || source === 'webhook') return;
   throw new RequestError(
@@ -108,7 +108,7 @@ function accountOf(record: BucketRecord | undefined): string | undefined {
   return record?.connection?.bucketAccount ?? record?.account;
 }
 
-/** What a person has wired stays theirs until a request says otherwise, or the source changes. A webhook is set up at the store. */
+/** A person's wiring stays theirs until a request says otherwise or the source changes. A webhook is set up in the store. */
 function isByHand({ wired_by_hand: asked }: ConnectionRequest, source: BucketSource, record: BucketRecord | undefined): boolean {
   const { connection } = record ?? {};
   return source === 'webhook' || (asked ?? (connection?.source === source && connection.byHand === true));
@@ -125,7 +125,7 @@ function choiceOf(request: ConnectionRequest, record: BucketRecord | undefined, 
 }
 
 function topicOf(source: BucketSource, named: string | undefined, installation: string): string | undefined {
-  // the record of a routed bucket names the topic of Tally too
+  // a routed bucket's record may name Tally's own topic
   const isOwn = named === undefined || nameOfTopic(named) === `${prefixOf(installation)}-routed`;
   return source === 'topic' || (source === 'routed' && !isOwn) ? foreignTopic(named) : undefined;
 }
@@ -136,7 +136,7 @@ function nameOfTopic(topicArn: string | undefined): string {
   return parseArn(topicArn ?? '')?.resource ?? '';
 }
 
-/** Tally's own are shared: what is the bucket's own at a topic goes with the bucket, and a statement there has the Sid that the rule's would have. */
+/** A named topic must not be Tally's own: those are shared, and the rule's statement there would replace S3's, which has the same Sid. */
 function foreignTopic(topicArn: string | undefined): string {
   const usable = usableTopic(topicArn);
   if (!OF_TALLY.test(nameOfTopic(usable))) return usable;

@@ -1,6 +1,6 @@
 /**
- * Plans and makes what all buckets share. A part is made with all its attributes by one request. Of one that exists and was made
- * otherwise, the attributes and tags that differ are set. It may be repeated after any failure.
+ * Plans and makes what all buckets share. One request makes a part with all its attributes; in an existing part, only differing
+ * attributes and tags are set. After any failure, repeat it.
  */
 import { defined } from '../base/defined.ts';
 import { FaultError } from '../base/fault.ts';
@@ -8,12 +8,10 @@ import { isOwn, newOwner, ownerIn, ownerText, parseArn, partitionOf, prefixOf, t
 import {
   deadLetterIn,
   differencesOf,
-  lettersName,
+  BUCKET_QUEUE,
   nameOf,
   missingTags,
-  QUEUE_PREFIX,
   queuesOnly,
-  queueArnOf,
   queueArns,
   sharedParts,
   type Difference,
@@ -25,17 +23,15 @@ import type { Clock } from '../process/clock.ts';
 import type { SharedParts } from './aws/shared-parts.ts';
 
 export interface SetupRequest {
-  /** The first word of the queues' names. Absent: the bucket queue is that of the settings, if they name one. */
-  readonly prefix?: string | undefined;
-  /** The region whose buckets are to be connected. Absent: that of the bucket queue. */
+  /** The region whose buckets are to be connected; by default the bucket queue's. */
   readonly region?: string | undefined;
-  /** The name of a new installation. */
+  /** A new installation's name. */
   readonly installation?: string | undefined;
 }
 
 export interface PlannedPart extends SharedPart {
   readonly state: 'absent' | 'as-planned' | 'different';
-  /** Of a queue that exists. */
+  /** An existing queue's URL. */
   readonly url?: string;
   readonly differences: readonly Difference[];
 }
@@ -48,7 +44,7 @@ export interface SetupPlan {
   readonly parts: readonly PlannedPart[];
   /** What to export, once both queues are there as planned. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** What this call has made, or healed. Absent: it changed nothing. */
+  /** What this call made or corrected. Absent if it changed nothing. */
   readonly made?: readonly string[];
 }
 
@@ -57,39 +53,48 @@ export type Setup = ReturnType<typeof createSetup>;
 interface Dependencies {
   readonly aws: SharedParts;
   readonly clock: Clock;
-  /** Where a new bucket queue is. */
+  /** The bucket queue's region. */
   readonly region: string;
-  /** The server has queues, and nothing else that all buckets could share. Default: false. */
+  /** The server has only queues, without SNS. Default: false. */
   readonly hasQueuesAlone?: boolean;
-  /** The bucket queue of the settings: another queue gets its installation. */
-  readonly present?: { readonly url: string; readonly region: string } | undefined;
+  /** The settings' queues, of which the first is the bucket queue, whether it exists or not. Without any, it is `tally-bucket-events`. */
+  readonly queueUrls: readonly string[];
 }
 
 type Queues = ReturnType<typeof queueArns>;
 
-/** AWS says that a new queue can be used after one second. It, and a changed attribute, is seen everywhere within a minute. */
+/** A new queue is usable after one second. New queues and changed attributes are visible everywhere within a minute. */
 const SEEN_AFTER_MS = 1_000;
 const READS_MAX = 60;
 
-/** Of servers that know no accounts. */
+/** The account of servers that know none. */
 const NO_ACCOUNT = '000000000000';
 
-export function createSetup({ aws, clock, region: newRegion, present, hasQueuesAlone = false }: Dependencies) {
-  /** Reads what exists. Throws `connect.blocked` where a part with the installation's name is another one's. */
-  async function plan(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
-    const homeRegion = request.prefix === undefined && present !== undefined ? present.region : newRegion;
-    const { region = homeRegion } = request;
-    const home = {
-      partition: partitionOf(homeRegion),
-      region: homeRegion,
-      account: hasQueuesAlone ? NO_ACCOUNT : await aws.account(signal),
-    };
-    const queues = await queuesOf(request, home, signal);
-    const owner = await ownerOf(request, queues.bucket, signal);
+export function createSetup({ aws, clock, region: homeRegion, queueUrls, hasQueuesAlone = false }: Dependencies) {
+  const [bucketUrl, ...otherUrls] = queueUrls;
+
+  /** Reads what exists. Throws `connect.blocked` if another owner's part has the installation's name. */
+  async function plan({ region = homeRegion, installation }: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
+    const account = hasQueuesAlone ? NO_ACCOUNT : await aws.account(signal);
+    const home = { partition: partitionOf(homeRegion), region: homeRegion, account };
+    const { queues, known } = await presentQueues(home, signal);
+    const owner = ownerFor(queues.bucket, known, installation);
     const parts: PlannedPart[] = [];
     const wanted = hasQueuesAlone ? queuesOnly(owner, queues) : sharedParts(owner, { queues, home, region });
     for (const part of wanted) parts.push(await planned(part, owner, signal));
-    return { region: homeRegion, account: home.account, installation: owner.installation, parts, ...settingsOf(home, queues, parts) };
+    const settings = settingsOf(home, queues, parts, otherUrls);
+    return { region: homeRegion, account, installation: owner.installation, parts, ...defined({ settings }) };
+  }
+
+  /** The bucket queue with its current dead-letter queue, whatever their names, and the owner that is known. */
+  async function presentQueues(home: Place, signal?: AbortSignal): Promise<{ readonly queues: Queues; readonly known: Owner | undefined }> {
+    const queues = queueArns(bucketUrl?.split('/').at(-1) ?? BUCKET_QUEUE, home);
+    const found = await aws.read({ kind: 'queue', arn: queues.bucket, attributes: {}, tags: {} }, signal);
+    const { attributes, tags } = found === 'absent' ? { attributes: {}, tags: {} } : found;
+    // a queue redrives to one beside it, whatever the server calls that place
+    const letters = queues.bucket.replace(/[^:]+$/, deadLetterIn(attributes)?.split(':').at(-1) ?? '');
+    const known = ownerIn(tags) ?? (await otherOwner(signal));
+    return { known, queues: letters.endsWith(':') || letters === queues.bucket ? queues : { ...queues, letters } };
   }
 
   async function planned(part: SharedPart, owner: Owner, signal?: AbortSignal): Promise<PlannedPart> {
@@ -101,36 +106,18 @@ export function createSetup({ aws, clock, region: newRegion, present, hasQueuesA
     return { ...part, state: differences.length === 0 ? 'as-planned' : 'different', differences, ...defined({ url: found.url }) };
   }
 
-  /** Those of the prefix, or the queue of the settings with the dead-letter queue that it has, whatever their names are. */
-  async function queuesOf({ prefix }: SetupRequest, home: Place, signal?: AbortSignal): Promise<Queues> {
-    if (prefix !== undefined || present === undefined) return queueArns(prefix ?? QUEUE_PREFIX, home);
-    const [name = ''] = present.url.split('/').slice(-1);
-    const { bucket, letters } = { bucket: queueArnOf(name, home), letters: queueArnOf(lettersName(name), home) };
-    const target = deadLetterIn((await queueAt(bucket, signal))?.attributes ?? {});
-    return { bucket, letters: target === undefined || target === bucket ? letters : target };
+  /** The owner in the other queues' tags: a new queue gets that of the queue that it replaces. */
+  async function otherOwner(signal?: AbortSignal): Promise<Owner | undefined> {
+    for (const url of otherUrls) {
+      const owner = ownerIn(await aws.queueTags(url, signal));
+      if (owner !== undefined) return owner;
+    }
+    return undefined;
   }
 
-  async function queueAt(arn: string, signal?: AbortSignal): Promise<FoundPart | undefined> {
-    const found = await aws.read({ kind: 'queue', arn, attributes: {}, tags: {} }, signal);
-    return found === 'absent' ? undefined : found;
-  }
-
-  /** The queue knows its installation by its tags. A new queue gets that of the queue that it replaces. */
-  async function ownerOf({ prefix, installation }: SetupRequest, bucketArn: string, signal?: AbortSignal): Promise<Owner> {
-    const tags = (await queueAt(bucketArn, signal))?.tags ?? {};
-    const replaced = prefix === undefined || present === undefined ? {} : await aws.queueTags(present.url, signal);
-    const known = ownerIn(tags) ?? ownerIn(replaced);
-    if (known === undefined) return newOwner(bucketArn, installation);
-    if (installation === undefined || installation === known.installation) return known;
-    throw new RequestError(
-      'connect.blocked',
-      `the bucket queue belongs to the installation ${known.installation}, but TALLY_INSTALLATION is ${installation}: unset it`,
-    );
-  }
-
-  /** A redrive policy may name a queue, and a subscription a topic, only once AWS shows it. */
+  /** Waits until AWS shows the part: only then may a redrive policy name the queue, or a subscription the topic. */
   async function make(part: PlannedPart, owner: Owner, signal?: AbortSignal): Promise<void> {
-    // others may have written since the plan
+    // someone may have changed it since the plan
     const now = await planned(part, owner, signal);
     if (now.state === 'absent') await aws.create(part, signal);
     else if (now.state === 'different') await aws.change(part, changesOf(now), signal);
@@ -143,7 +130,7 @@ export function createSetup({ aws, clock, region: newRegion, present, hasQueuesA
 
   return {
     plan,
-    /** Makes what is absent, sets what differs, and reads everything again. */
+    /** Makes absent parts, sets what differs, and reads everything again. */
     async apply(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
       const before = await plan(request, signal);
       const unplanned = before.parts.filter(({ state }) => state !== 'as-planned');
@@ -155,6 +142,15 @@ export function createSetup({ aws, clock, region: newRegion, present, hasQueuesA
   };
 }
 
+function ownerFor(bucketArn: string, known: Owner | undefined, named: string | undefined): Owner {
+  if (known === undefined) return newOwner(bucketArn, named);
+  if (named === undefined || named === known.installation) return known;
+  throw new RequestError(
+    'connect.blocked',
+    `the bucket queue belongs to the installation ${known.installation}, but TALLY_INSTALLATION is ${named}: unset it`,
+  );
+}
+
 function changesOf({ differences, tags }: PlannedPart): Parameters<SharedParts['change']>[1] {
   const isTag = ({ attribute }: Difference): boolean => attribute.startsWith('tag ');
   return {
@@ -163,7 +159,7 @@ function changesOf({ differences, tags }: PlannedPart): Parameters<SharedParts['
   };
 }
 
-/** A queue of the wanted name may have been made by hand. What is named by the installation was made by a registry. */
+/** A person may have made a queue with the wanted name, but only a registry makes parts with the installation's name. */
 function refuseForeign({ kind, arn }: SharedPart, { tags }: FoundPart, owner: Owner): void {
   if (kind === 'subscription' || isOwn(tags, owner)) return;
   const isNamedByUs = parseArn(arn)?.resource.startsWith(prefixOf(owner.installation)) === true;
@@ -175,9 +171,10 @@ function refuseForeign({ kind, arn }: SharedPart, { tags }: FoundPart, owner: Ow
   );
 }
 
-function settingsOf(home: Place, { letters, bucket }: Queues, parts: readonly PlannedPart[]): Pick<SetupPlan, 'settings'> {
+function settingsOf(home: Place, { letters, bucket }: Queues, parts: readonly PlannedPart[], others: readonly string[]) {
   const urlOf = (arn: string): string | undefined => parts.find((part) => part.arn === arn && part.state === 'as-planned')?.url;
   const [bucketUrl, lettersUrl] = [bucket, letters].map(urlOf);
-  if (bucketUrl === undefined || lettersUrl === undefined) return {};
-  return { settings: { AWS_REGION: home.region, TALLY_QUEUE_URL: bucketUrl, TALLY_DEAD_LETTER_QUEUE_URL: lettersUrl } };
+  if (bucketUrl === undefined || lettersUrl === undefined) return undefined;
+  const queueUrls = [bucketUrl, ...others].join(',');
+  return { AWS_REGION: home.region, TALLY_QUEUE_URL: queueUrls, TALLY_DEAD_LETTER_QUEUE_URL: lettersUrl };
 }

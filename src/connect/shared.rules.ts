@@ -1,11 +1,11 @@
 /**
- * The parts that all buckets of an installation share, as `tally setup` and the Terraform module make them. In the home region the
- * bucket queue and its dead-letter queue, and there and in each further region:
+ * The parts that all of an installation's buckets share, as `tally setup` and the Terraform module make them: the bucket queue and its
+ * dead-letter queue in the home region, and in each region:
  *
  *   S3 ──────────► topic tally-ID-events ─┐
  *   EventBridge ─► topic tally-ID-routed ─┴─► bucket queue;  what cannot be delivered ──► the dead-letter queue of the region
  *
- * Each has every attribute that matters. What else is in a policy, or set otherwise, is of others and stays.
+ * Each part lists every attribute that matters. Other statements and attributes are other owners', and stay.
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
  */
 import { z } from 'zod';
@@ -25,40 +25,29 @@ import {
 import { farLettersArn, markOf, prefixOf, snsPrincipals, tagsOf, topicArnOf, type Owner, type Place, type Tags } from './names.rules.ts';
 import type { Attributes, ObservedSubscription, ObservedTopic } from './plan.rules.ts';
 
-/** The first word of the names of both queues. */
-export const QUEUE_PREFIX = 'tally';
-/** Both names have at most 80 characters. */
-export const QUEUE_PREFIX_PATTERN = /^[A-Za-z0-9_-]{1,60}$/;
+/** The bucket queue's name, unless TALLY_QUEUE_URL names a queue. */
+export const BUCKET_QUEUE = 'tally-bucket-events';
 
-/** Tally gives messages up by itself, long before SQS would move them without a reason (src/events/outcome.ts). */
+/** Tally gives messages up by itself, with a reason, long before SQS would move them (src/events/outcome.ts). */
 export const RECEIVES_WANTED = 100;
 
-/** The name of each queue, by what it is for. */
-export function queueNames(prefix: string): { readonly letters: string; readonly bucket: string } {
-  return { letters: `${prefix}-dead-letters`, bucket: `${prefix}-bucket-events` };
-}
-
-/** The name of a dead-letter queue for a bucket queue of any name. */
+/** The name of the dead-letter queue for a bucket queue of any name. */
 export function lettersName(bucketQueue: string): string {
-  return queueNames(bucketQueue.replace(/-bucket-events$/, '')).letters;
+  return `${bucketQueue.replace(/-bucket-events$/, '')}-dead-letters`;
 }
 
-export function queueArnOf(name: string, { partition, region, account }: Place): string {
-  return `arn:${partition}:sqs:${region}:${account}:${name}`;
+/** The ARNs of both queues. */
+export function queueArns(bucketQueue: string, home: Place): { readonly letters: string; readonly bucket: string } {
+  const arnOf = (name: string): string => `arn:${home.partition}:sqs:${home.region}:${home.account}:${name}`;
+  return { letters: arnOf(lettersName(bucketQueue)), bucket: arnOf(bucketQueue) };
 }
 
-/** The ARN of each queue. */
-export function queueArns(prefix: string, home: Place): ReturnType<typeof queueNames> {
-  const { letters, bucket } = queueNames(prefix);
-  return { letters: queueArnOf(letters, home), bucket: queueArnOf(bucket, home) };
-}
-
-/** One part. Each value that is a document is one here, and a JSON text in AWS. */
+/** One part. Documents are objects here, and JSON texts in AWS. */
 export interface SharedPart {
   readonly kind: 'queue' | 'topic' | 'subscription';
-  /** The ARN of the queue or topic; of a subscription, that of its topic. */
+  /** The queue's or topic's ARN; for a subscription, its topic's. */
   readonly arn: string;
-  /** The queue of a subscription. */
+  /** The subscribed queue. */
   readonly endpoint?: string;
   readonly attributes: Readonly<Record<string, string | object>>;
   /** A subscription has none. */
@@ -66,13 +55,13 @@ export interface SharedPart {
 }
 
 const DAY_S = 86_400;
-/** The longest that SQS offers: a letter waits for a person. */
+/** SQS's maximum, because a letter waits for a person. */
 const LETTERS_RETENTION_S = 14 * DAY_S;
-/** Shorter than that of letters, whose time counts from when the message was first sent. */
+/** Shorter than for letters, whose time counts from the message's first sending. */
 const EVENTS_RETENTION_S = 7 * DAY_S;
-/** What each receive of Tally asks for by default; this one is for other receivers. */
+/** For other receivers: Tally's receives state their own, with the same default. */
 const VISIBILITY_S = 60;
-/** The longest that SQS offers: an idle receiver costs the least. */
+/** SQS's maximum, because it makes an idle receiver cost the least. */
 const WAIT_S = 20;
 
 export interface SharedPlace {
@@ -84,7 +73,7 @@ export interface SharedPlace {
   readonly region: string;
 }
 
-/** The parts in the order in which they are made: a redrive policy may name only a queue that exists. */
+/** The parts in the order in which they are made: a redrive policy can only name a queue that exists. */
 export function sharedParts(owner: Owner, { queues, home, region }: SharedPlace): readonly SharedPart[] {
   const tags = tagsOf(owner);
   const { letters, bucket } = queues;
@@ -120,7 +109,7 @@ export function sharedParts(owner: Owner, { queues, home, region }: SharedPlace)
   ];
 }
 
-/** The parts where the server has queues alone. It may keep neither policies nor a retention: what is asked for must be answered as it was set. */
+/** The parts on a server that has only queues. It may store neither policies nor a retention, so these are not asked for. */
 export function queuesOnly(owner: Owner, { letters, bucket }: SharedPlace['queues']): readonly SharedPart[] {
   const queue = (arn: string, more: SharedPart['attributes']): SharedPart => ({
     kind: 'queue',
@@ -158,7 +147,7 @@ function common(arn: string, statements: readonly Statement[]): SharedPart['attr
   };
 }
 
-/** Who may send to a queue: all topics and rules of this installation, in any region. */
+/** Statements that let all of this installation's topics and rules, in any region, send to a queue. */
 function senders(
   owner: Owner,
   { partition, account }: Place,
@@ -177,7 +166,7 @@ function senders(
   ];
 }
 
-/** Admits what these services send to a queue for these ARNs. */
+/** Lets these services send to a queue on behalf of these ARNs. */
 export function senderStatement(Sid: string, queueArn: string, services: readonly string[], arns: readonly string[]): Statement {
   return {
     Sid,
@@ -194,7 +183,7 @@ function single(values: readonly string[]): string | readonly string[] {
   return only !== undefined && more.length === 0 ? only : [only ?? '', ...more];
 }
 
-/** Who may publish to a topic of the installation: S3 for every bucket of the account, or EventBridge. */
+/** Lets S3, for every bucket of the account, or EventBridge publish to one of the installation's topics. */
 export function topicStatement(owner: Owner, place: Place, use: 'events' | 'routed'): Statement {
   const topicArn = topicArnOf(owner.installation, place, use);
   if (use === 'routed') return bridgeStatement(owner, topicArn);
@@ -209,7 +198,7 @@ export function topicStatement(owner: Owner, place: Place, use: 'events' | 'rout
   };
 }
 
-/** Without a Condition: SNS supports none for EventBridge, and a statement with one drops every event. */
+/** It has no Condition: SNS supports none for EventBridge, and with one it drops every event. */
 export function bridgeStatement(owner: Owner, topicArn: string): Statement {
   return {
     Sid: markOf(owner),
@@ -220,10 +209,10 @@ export function bridgeStatement(owner: Owner, topicArn: string): Statement {
   };
 }
 
-/** A subscription of the bucket queue by which every message arrives, and in the form that Tally reads. */
+/** With these attributes, a subscription delivers every message in the form that Tally reads. */
 export const PASSES_ALL = { RawMessageDelivery: 'false', FilterPolicy: {} } as const;
 
-/** The confirmed subscription of the bucket queue to a topic. */
+/** The bucket queue's confirmed subscription to a topic. */
 export function confirmed(topic: ObservedTopic | 'absent' | undefined): ObservedSubscription | undefined {
   if (topic === undefined || topic === 'absent' || topic.subscription === 'absent') return undefined;
   const { arn, attributes } = topic.subscription;
@@ -232,12 +221,12 @@ export function confirmed(topic: ObservedTopic | 'absent' | undefined): Observed
 
 const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 
-/** The dead-letter queue that the redrive policy of a queue names. */
+/** The dead-letter queue in a redrive policy. */
 export function deadLetterIn({ RedrivePolicy = '' }: Attributes): string | undefined {
   return redriveSchema.safeParse(jsonOf(RedrivePolicy)).data?.deadLetterTargetArn;
 }
 
-/** The attributes as AWS takes them. */
+/** The attributes as AWS accepts them. */
 export function attributeTexts({ attributes }: Pick<SharedPart, 'attributes'>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, textOf(value)]));
 }
@@ -246,12 +235,12 @@ function textOf(value: string | object): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** As people read it. */
+/** The part's name for people. */
 export function nameOf({ kind, arn, endpoint }: Pick<SharedPart, 'kind' | 'arn' | 'endpoint'>): string {
   return endpoint === undefined ? `${kind} ${arn}` : `${kind} ${arn} → ${endpoint}`;
 }
 
-/** A part as AWS answers it. */
+/** A part as AWS returns it. */
 export interface FoundPart {
   readonly attributes: Attributes;
   readonly tags: Tags;
@@ -262,13 +251,13 @@ export interface FoundPart {
 /** How a part that exists differs from the wanted one. */
 export interface Difference {
   readonly attribute: string;
-  /** The value to set, as AWS takes it: a policy keeps what others added. */
+  /** The value to set. A policy keeps other owners' statements. */
   readonly wanted: string;
   /** Absent: the attribute is not set. */
   readonly found?: string;
 }
 
-/** The attributes that must be set. What others added to a policy is no difference. */
+/** The attributes that must be set. Other owners' statements in a policy are no difference. */
 export function differencesOf({ attributes }: Pick<SharedPart, 'attributes'>, found: Pick<FoundPart, 'attributes'>): readonly Difference[] {
   return Object.entries(attributes).flatMap(([attribute, value]) => {
     const present = found.attributes[attribute] ?? '';
@@ -287,11 +276,11 @@ function isAsWanted(attribute: string, wanted: string, found: FoundPart['attribu
   const present = found[attribute] ?? '';
   switch (attribute) {
     case 'Policy': {
-      const [is, should] = [present, wanted].map((text) => (parsePolicy(text)?.Statement ?? []).map(canonicalStatement));
+      const [is, should] = [present, wanted].map((text) => parsePolicy(text).Statement.map(canonicalStatement));
       return canonicalJson(is) === canonicalJson(should);
     }
     case 'SqsManagedSseEnabled':
-      // a key of the user's own encrypts as well
+      // the user's own key encrypts too
       return present === wanted || (found['KmsMasterKeyId'] ?? '') !== '';
     case 'FilterPolicy':
     case 'RedrivePolicy':
@@ -303,13 +292,13 @@ function isAsWanted(attribute: string, wanted: string, found: FoundPart['attribu
   }
 }
 
-/** A queue redrives to a queue beside it: what another server than SQS calls its own place is in the ARN of the queue. */
+/** The redrive target in the queue's own place, which servers other than SQS name differently: the queue's ARN shows it. */
 function here(wanted: string, { QueueArn = '' }: FoundPart['attributes']): string {
   const [place = ''] = /^arn:[^:]*:sqs:[^:]*:[^:]*:/.exec(QueueArn) ?? [];
   return place === '' ? wanted : wanted.replace(/("deadLetterTargetArn":")arn:[^:"]*:sqs:[^:"]*:[^:"]*:/, `$1${place}`);
 }
 
-/** SQS answers the number of receives as it was set: as a number, or as its digits. */
+/** SQS returns the number of receives as it was set: as a number or as a text. */
 function withTexts(document: unknown): unknown {
   if (typeof document !== 'object' || document === null) return document;
   return Object.fromEntries(Object.entries(document).map(([name, value]) => [name, typeof value === 'number' ? String(value) : value]));
@@ -317,12 +306,11 @@ function withTexts(document: unknown): unknown {
 
 /** The present policy with the wanted statements: a write replaces it as a whole. */
 function policyWith(wanted: string | object, present: string): string {
-  const statements = parsePolicy(textOf(wanted))?.Statement ?? [];
   const found = parsePolicy(present);
-  return found === undefined || found.Statement.length === 0 ? textOf(wanted) : JSON.stringify(withShared(found, statements));
+  return found.Statement.length === 0 ? textOf(wanted) : JSON.stringify(withShared(found, parsePolicy(textOf(wanted)).Statement));
 }
 
-/** The policy with these statements, of which that of topics keeps the names of SNS of other regions: a setup for those has added them. */
+/** The policy with these statements. The topics' statement keeps SNS's names of other regions, which a setup for those regions added. */
 function withShared(policy: Policy, statements: readonly Statement[]): Policy {
   const kept = statements.map((statement) => {
     const wanted = servicesIn(statement);
@@ -333,12 +321,12 @@ function withShared(policy: Policy, statements: readonly Statement[]): Policy {
   return withStatements(policy, kept);
 }
 
-/** The command that makes the shared parts for buckets of a region, as a plan names it. */
+/** The command that makes the shared parts for a region's buckets. */
 export function setupCommand(region: string, homeRegion: string): string {
   return region === homeRegion ? 'tally setup --apply' : shellWords('tally', 'setup', '--region', region, '--apply');
 }
 
-/** The error about a queue of the settings, or of a connection, that does not exist. It contains the command that creates it again. */
+/** The error for a missing queue of the settings or a connection. It contains the command that recreates it. */
 export function queueMissing(what: string, region: string | undefined): RequestError {
   const create = 'tally setup --apply';
   const inRegion = region === undefined ? '' : ` in ${region}`;

@@ -1,14 +1,15 @@
 /**
- * The selectors of an audit trail, which decide whose data events it records. A write replaces all of them, so Tally's is put beside
- * those that are there, in the kind that the trail has. An advanced selector has a name, which says whose it is. A basic one has none:
- * Tally's are those of exactly its form, and in them a bucket's record answers for the bucket's own value only.
+ * An audit trail's selectors, which decide which data events it records. A write replaces all of them, so Tally adds its own to the
+ * existing ones, in the trail's kind. An advanced selector's name shows its owner. Basic ones have no names: Tally's have exactly the form
+ * that Tally writes, and a bucket's record says whether Tally added that bucket's value.
  * https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-data-events-with-cloudtrail.html
  */
 import { z } from 'zod';
+import { FaultError } from '../base/fault.ts';
 import { shortRegistry } from './names.rules.ts';
 import { canonicalJson } from './policy.rules.ts';
 
-/** CloudTrail answers each condition with an empty list for each operator that it lacks, and refuses such lists in a write. */
+/** CloudTrail returns an empty list for each operator that a condition lacks, but refuses such lists in a write. */
 const fieldSchema = z.preprocess(
   (answered: unknown) => Object.fromEntries(Object.entries(answered ?? {}).filter(([, values]) => !isEmpty(values))),
   z.looseObject({ Field: z.string(), Equals: z.array(z.string()).optional(), StartsWith: z.array(z.string()).optional() }),
@@ -30,26 +31,28 @@ type BasicSelector = z.infer<typeof basicSchema>;
 
 type Selector = BasicSelector | AdvancedSelector;
 
-/** The selectors of a trail. A trail has one kind only. */
+/** A trail's selectors, all of one kind. */
 export interface Selectors {
   readonly kind: 'basic' | 'advanced';
   readonly list: readonly Selector[];
 }
 
-/** Reads what CloudTrail answers. Undefined if it has another form. */
-export function parseSelectors(answer: {
-  readonly EventSelectors?: unknown;
-  readonly AdvancedEventSelectors?: unknown;
-}): Selectors | undefined {
-  const advanced = z.array(advancedSchema).safeParse(answer.AdvancedEventSelectors ?? []);
-  const basic = z.array(basicSchema).safeParse(answer.EventSelectors ?? []);
-  if (!advanced.success || !basic.success) return undefined;
-  return advanced.data.length > 0 ? { kind: 'advanced', list: advanced.data } : { kind: 'basic', list: basic.data };
+const answerSchema = z.object({
+  EventSelectors: z.array(basicSchema).default([]),
+  AdvancedEventSelectors: z.array(advancedSchema).default([]),
+});
+
+/** Reads what CloudTrail answers. Throws `connect.unavailable` if it has another form: a write replaces all selectors. */
+export function parseSelectors(answer: unknown): Selectors {
+  const { data } = answerSchema.safeParse(answer);
+  if (data === undefined) throw new FaultError('connect.unavailable', 'GetEventSelectors: the answer has selectors of an unknown form');
+  const { AdvancedEventSelectors: advanced, EventSelectors: basic } = data;
+  return advanced.length > 0 ? { kind: 'advanced', list: advanced } : { kind: 'basic', list: basic };
 }
 
 const OBJECTS = 'AWS::S3::Object';
 
-/** A basic selector as Tally writes it. CloudTrail answers each with an empty list that nobody wrote. */
+/** A basic selector as Tally writes it. CloudTrail adds an empty list to its answers. */
 const writtenSchema = z.strictObject({
   ReadWriteType: z.literal('WriteOnly'),
   IncludeManagementEvents: z.literal(false),
@@ -57,7 +60,7 @@ const writtenSchema = z.strictObject({
   ExcludeManagementEventSources: z.tuple([]).optional(),
 });
 
-/** The five operations of the routed source. PostObject and RenameObject are not among them. */
+/** The routed source's five operations. PostObject and RenameObject are not among them. */
 export const routedOperations = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'] as const;
 
 interface Bucket {
@@ -66,17 +69,17 @@ interface Bucket {
   readonly registry: string;
 }
 
-/** The beginning of the ARNs of the bucket's objects. Without the slash it would select other buckets as well. */
+/** The beginning of the ARNs of the bucket's objects. Without the slash, it would select other buckets too. */
 function objectsOf({ bucket, partition }: Omit<Bucket, 'registry'>): string {
   return `arn:${partition}:s3:::${bucket}/`;
 }
 
-/** The name of our selector among advanced ones. It names the registry, because a trail may serve several. */
+/** The name of Tally's advanced selector. It contains the registry's id, because several registries may share a trail. */
 export function selectorName(spec: Pick<Bucket, 'registry'>): string {
   return `tally ${shortRegistry(spec)}`;
 }
 
-/** Ours with these beginnings of ARNs: all buckets share it, because one for each would use up the values that a trail has. */
+/** Tally's advanced selector. All buckets share it, because one each would exhaust the trail's quota of values. */
 function ourAdvanced(spec: Bucket, objects: readonly string[]): AdvancedSelector {
   return {
     Name: selectorName(spec),
@@ -90,17 +93,17 @@ function ourAdvanced(spec: Bucket, objects: readonly string[]): AdvancedSelector
   };
 }
 
-/** Ours among basic ones: all buckets share it, because a trail has five. */
+/** Tally's basic selector. All buckets share it, because a trail has five. */
 function ourBasic(objects: readonly string[]): BasicSelector {
   return { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false, DataResources: [{ Type: OBJECTS, Values: [...objects] }] };
 }
 
-/** The selector of the bucket alone, as it is printed for trails that Tally doesn't write to. */
+/** A selector for this bucket alone, to print for trails that Tally may not change. */
 export function advancedSelector(spec: Bucket): AdvancedSelector {
   return { ...ourAdvanced(spec, [objectsOf(spec)]), Name: `${selectorName(spec)} ${spec.bucket}` };
 }
 
-/** The same in both kinds: a trail has one. */
+/** The same in both kinds, for the trail's owner to choose. */
 export function printedSelectors(spec: Bucket): readonly [advanced: Selector, basic: Selector] {
   return [advancedSelector(spec), ourBasic([objectsOf(spec)])];
 }
@@ -114,12 +117,12 @@ function objectsIn(selector: Selector): readonly string[] {
   return selector.FieldSelectors.flatMap(({ Field, StartsWith = [] }) => (Field === 'resources.ARN' ? StartsWith : []));
 }
 
-/** One of ours with other objects. */
+/** One of Tally's selectors with other objects. */
 function withObjects(selector: Selector, spec: Bucket, objects: readonly string[]): Selector {
   return isAdvanced(selector) ? ourAdvanced(spec, objects) : { ...selector, ...ourBasic(objects) };
 }
 
-/** One of ours without the bucket: none if nothing is left in it. */
+/** One of Tally's selectors without the bucket; none if it was the only one. */
 function without(selector: Selector, spec: Bucket): readonly Selector[] {
   const objects = objectsIn(selector).filter((object) => object !== objectsOf(spec));
   return objects.length === 0 ? [] : [withObjects(selector, spec, objects)];
@@ -129,12 +132,12 @@ function isOurs(selector: Selector, spec: Bucket): boolean {
   return isAdvanced(selector) ? selector.Name === selectorName(spec) : writtenSchema.safeParse(selector).success;
 }
 
-/** Whether the bucket is in a selector of ours that is as Tally writes it. */
+/** Whether one of Tally's selectors contains the bucket, exactly as Tally writes it. */
 export function recordsBucket(selectors: Selectors, spec: Bucket): boolean {
   return canonicalJson(withSelector(selectors, spec)) === canonicalJson(selectors);
 }
 
-/** The selectors with the bucket in the last one of ours, or in a new one behind them; those of others stay equal and in their order. */
+/** The selectors with the bucket in Tally's last one, or in a new last one. Other owners' selectors keep their content and order. */
 export function withSelector({ kind, list }: Selectors, spec: Bucket): Selectors {
   const object = objectsOf(spec);
   const ours = list.filter((each) => isOurs(each, spec));
@@ -145,7 +148,7 @@ export function withSelector({ kind, list }: Selectors, spec: Bucket): Selectors
   return { kind, list: list.map((each) => (each === present ? withObjects(present, spec, objects) : each)) };
 }
 
-/** The selectors without the bucket, or why it stays in them; undefined if they don't have it. Of basic ones the caller knows that Tally put it there. */
+/** The selectors without the bucket, or why it stays; undefined if they don't contain it. For basic ones, the caller knows that Tally added it. */
 export function withoutSelector({ kind, list }: Selectors, spec: Bucket): Selectors | string | undefined {
   const found = list.filter((each) => (kind === 'basic' || isOurs(each, spec)) && objectsIn(each).includes(objectsOf(spec)));
   if (found.length === 0) return undefined;
@@ -155,12 +158,12 @@ export function withoutSelector({ kind, list }: Selectors, spec: Bucket): Select
   return rest.length === 0 ? 'it is the only one, and a trail must have one' : { kind, list: rest };
 }
 
-/** What others have the trail record: of a basic selector of our form all but the bucket's own value, because nothing says whose the others are. */
+/** What the trail records for others. In a basic selector of Tally's form, all values but this bucket's count, because nothing shows their owner. */
 export function foreignSelectors({ list }: Selectors, spec: Bucket): readonly unknown[] {
   return list.flatMap((each) => (!isOurs(each, spec) ? [each] : isAdvanced(each) ? [] : without(each, spec)));
 }
 
-/** The selectors as CloudTrail takes them. */
+/** The selectors as CloudTrail accepts them. */
 export function selectorsInput({
   kind,
   list,

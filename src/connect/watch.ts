@@ -1,14 +1,21 @@
 /**
- * Checks the connection of a bucket from time to time, and stores what it finds. It repairs nothing; only what is left of an earlier
- * source goes, as the person wanted who changed it.
+ * The watch of a bucket's connection: when it checks, and what follows from what it finds. It repairs nothing, because a watch that
+ * repairs would wage war with whatever else manages the same parts. Only what is left of an earlier source goes, as the person wanted
+ * who changed it.
+ *
+ *   ok, degraded ──found broken──► broken: a gap at once, which no job closes
+ *        ▲                           │
+ *        └──found in order again─────┘  a change, so one job closes it once AWS has applied that
+ *
+ * `unknown` says nothing about events, and keeps what was known.
  */
-import type { BucketRecord } from '../records/bucket.ts';
+import type { BucketRecord, ConnectionCheck, WatchedState } from '../records/bucket.ts';
 import { FaultError } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
 import { omit } from '../base/defined.ts';
 import { printable } from '../base/printable.ts';
-import { CLOCK_SKEW, type Finding } from './finding.rules.ts';
-import { afterCheck, isChanging, isCheckDue, type AfterCheck } from './watch.rules.ts';
+import type { Diagnosed } from './diagnose.ts';
+import { NOT_ENRICHED, statusOf, type Finding } from './finding.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { DueOf, Visit } from '../observing/sweep.ts';
 import { type GapReports, noteArrivals, openChangeGap, markDirty } from '../observing/gaps.ts';
@@ -18,8 +25,111 @@ import type { Connections } from './connections.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
 
-/** As often as each bucket is checked. */
-const CLOCK_MS = 3_600_000;
+/** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about five reads a bucket. */
+const CHECK_MS = 3_600_000;
+/** After this time, an abandoned apply is checked. Until then, parts may be missing because they are being made. */
+const APPLYING_MS = 600_000;
+/** The trouble may last only a moment. */
+const TROUBLE_CHECK_MS = 60_000;
+/** Enough to show the kind of trouble. The doctor shows all. */
+const FINDINGS_MAX = 3;
+const WHAT_LENGTH_MAX = 500;
+
+type Watched = Pick<BucketRecord, 'connection' | 'connectionCheck'>;
+
+/** Whether the watch checks the bucket now. */
+export function isCheckDue(record: Watched, nowMs: number, news?: News): boolean {
+  const { connectionCheck: last } = record;
+  if (isChanging(record, nowMs)) return false;
+  // a clock that was set back must not stop the watch
+  return last === undefined || Math.abs(nowMs - last.atMs) >= intervalOf(last, news);
+}
+
+/** What processes know about the bucket now, which may be newer than the last check. */
+interface News {
+  readonly isQueueMissing: boolean;
+  readonly isUnread: boolean;
+}
+
+function isNews({ findings, unread }: ConnectionCheck, news: News | undefined): boolean {
+  const isQueueMissing = findings.some(({ code }) => code === 'connect.queue-missing');
+  return news !== undefined && (news.isQueueMissing !== isQueueMissing || news.isUnread !== (unread !== undefined));
+}
+
+/** Whether parts are being made or were removed on purpose, so that missing ones are no defect. */
+function isChanging({ connection }: Pick<BucketRecord, 'connection'>, nowMs: number): boolean {
+  switch (connection?.state) {
+    case undefined:
+    case 'applied':
+      return false;
+    case 'applying':
+      return nowMs - connection.changedAtMs < APPLYING_MS;
+    case 'paused':
+    case 'removing':
+      return true;
+  }
+}
+
+/** Something broken or unreadable is checked again after as long as it has lasted: it may be fixed, and is shown until the next check. */
+function intervalOf(last: ConnectionCheck, news: News | undefined): number {
+  if (isNews(last, news)) return TROUBLE_CHECK_MS;
+  if (last.state !== 'broken' && last.state !== 'unknown') return CHECK_MS;
+  return Math.min(CHECK_MS, Math.max(TROUBLE_CHECK_MS, last.atMs - last.sinceMs));
+}
+
+interface Checked extends Diagnosed {
+  /** Tally made its parts, or its events are known to arrive. */
+  readonly isConnected: boolean;
+  readonly nowMs: number;
+}
+
+interface AfterCheck {
+  readonly check: ConnectionCheck;
+  /** `lost`: events are being lost. `restored`: they arrive again, but those in between are missing. */
+  readonly gap?: 'lost' | 'restored';
+  /** Enrichment can read again, but documents written in between lack its fields. */
+  readonly isReadable: boolean;
+}
+
+/** What a check stores, and the gap that is opened before that. */
+export function afterCheck(before: ConnectionCheck | undefined, checked: Checked): AfterCheck {
+  const check = checkOf(before, checked);
+  const gap = checked.isConnected ? gapOf(before, check) : undefined;
+  const isReadable = before?.unread !== undefined && check.unread === undefined;
+  return { check, isReadable, ...(gap !== undefined && { gap }) };
+}
+
+function checkOf(before: ConnectionCheck | undefined, { findings, passesBoth, nowMs }: Checked): ConnectionCheck {
+  const state = statusOf(findings);
+  const brokenSinceMs = brokenSince(before, state, nowMs);
+  return {
+    state,
+    atMs: nowMs,
+    sinceMs: before?.state === state ? before.sinceMs : nowMs,
+    findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
+    ...(brokenSinceMs !== undefined && { brokenSinceMs }),
+    ...(passesBoth && { passesBoth }),
+    ...unreadOf(before, findings, nowMs),
+  };
+}
+
+function unreadOf(before: ConnectionCheck | undefined, findings: readonly Finding[], nowMs: number): Pick<ConnectionCheck, 'unread'> {
+  const found = findings.find(({ code }) => code === NOT_ENRICHED);
+  if (found !== undefined) return { unread: { reason: found.what.slice(0, WHAT_LENGTH_MAX), sinceMs: before?.unread?.sinceMs ?? nowMs } };
+  // an unknown result keeps what was known
+  return before?.unread !== undefined && statusOf(findings) === 'unknown' ? { unread: before.unread } : {};
+}
+
+/** Since when events have been lost, as far as is known. */
+function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, nowMs: number): number | undefined {
+  if (state === 'ok' || state === 'degraded') return undefined;
+  return before?.brokenSinceMs ?? (state === 'broken' ? nowMs : undefined);
+}
+
+function gapOf(before: ConnectionCheck | undefined, { brokenSinceMs }: ConnectionCheck): AfterCheck['gap'] {
+  if (brokenSinceMs === undefined) return before?.brokenSinceMs === undefined ? undefined : 'restored';
+  return before?.brokenSinceMs === undefined ? 'lost' : undefined;
+}
 
 interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly connections: Pick<Connections, 'diagnose'>;
@@ -29,35 +139,26 @@ interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
 /** Checks the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. */
 export type CheckConnection = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
-/** Creates the check. What follows from it is stored first: a process that is killed in between opens the gap again. */
+/** Creates the check. Its gap is stored before its result: after a kill in between, the gap is opened again. */
 export function createCheckConnection({ state, connections, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
   return async function checkConnection(record, signal) {
     const { bucket, connection, provenAtMs } = record;
-    const { findings: found, passesBoth } = await connections.diagnose(record, signal);
-    const findings = found.filter((finding) => finding.code !== CLOCK_SKEW);
-    if (findings.length < found.length) reportClock(found);
+    const { findings, passesBoth } = await connections.diagnose(record, signal);
     const nowMs = clock.nowMs();
     const isAsRead = (current: BucketRecord | undefined): current is BucketRecord =>
       current !== undefined && isSameWay(current, record) && !isChanging(current, nowMs);
-    // what was read while an apply changed it may be neither what was there nor what is
-    if (!isAsRead(await readRecord(state, refs.bucket(bucket), signal))) return found;
+    // during an apply, the reads may mix the old state and the new one
+    if (!isAsRead(await readRecord(state, refs.bucket(bucket), signal))) return findings;
     const isConnected = connection !== undefined || provenAtMs !== undefined;
     const after = afterCheck(record.connectionCheck, { findings, passesBoth, isConnected, nowMs });
     await openGap(record, after, signal);
     const { check } = after;
     await updateRecord(state, refs.bucket(bucket), (current) => (isAsRead(current) ? { ...current, connectionCheck: check } : undefined));
     if (check.state !== record.connectionCheck?.state) report(bucket, check);
-    // what has arrived may be proof now that the configuration was read
+    // with the configuration read, earlier arrivals may prove the connection
     if (passesBoth && provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
-    return found;
+    return findings;
   };
-
-  /** A clock that differs is most likely that of this machine. It says nothing about the bucket, which other machines check as well, so it is not stored. */
-  function reportClock(found: readonly Finding[]): void {
-    for (const { code, what, why } of found)
-      if (code === CLOCK_SKEW)
-        telemetry.warnOnce("S3's clock and this machine's clock differ", code, { code, what, advice: why }, CLOCK_MS);
-  }
 
   function report(bucket: string, { state: found, findings }: AfterCheck['check']): void {
     const fields = { bucket, state: found, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };
@@ -74,7 +175,7 @@ export function createCheckConnection({ state, connections, gaps, clock, telemet
       case 'lost': {
         const reason = `the bucket's connection is broken: ${check.findings.map(({ code }) => code).join(', ')}`;
         await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs: check.atMs, unproven: 'wiring' });
-        // by what is sent from now on it is known to be mended, even before a check finds it in order
+        // events sent from now on show that it was fixed, even before the next check
         await updateRecord(state, refs.bucket(bucket), (current) => current && { ...omit(current, 'arrived'), waySinceMs: check.atMs });
         return;
       }
@@ -83,7 +184,7 @@ export function createCheckConnection({ state, connections, gaps, clock, telemet
     }
   }
 
-  /** What proved the connection before it broke does not count any more. */
+  /** A proof from before the breakage no longer counts. */
   async function restored(record: BucketRecord): Promise<void> {
     const { provenAtMs, connectionCheck } = record;
     const isProven = provenAtMs !== undefined && provenAtMs >= (connectionCheck?.brokenSinceMs ?? 0);
@@ -116,7 +217,7 @@ export function createConnectionsDue({ clock, processes }: Omit<DueDependencies,
   };
 }
 
-/** Creates the visit of one bucket. Throws what AWS did not answer, once it is stored: other buckets of the region are visited later then. */
+/** Creates the visit of one bucket. If AWS did not answer, it stores that and throws, so that the region's other buckets are visited later. */
 export function createVisitConnection({
   state,
   clock,
@@ -140,7 +241,7 @@ export function createVisitConnection({
         const kept = await connections.removeEarlier(bucket, signal);
         if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
       });
-      // it stays due: a dead process's lease ends only for who looks at it again within seconds
+      // it stays due, because a dead process's lease ends only if it is looked at again within seconds
       if (refusal === 'connect.busy') return undefined;
     }
     const findings = await checkConnection(record, signal);
@@ -152,7 +253,7 @@ export function createVisitConnection({
     return 0;
   };
 
-  /** Another process changes connections, or this one may not do it: the next visit tries again. Resolves with the code of what failed. */
+  /** Logs a failure, for the next visit to try again: another process may hold the lease, or a permission may be missing. Resolves with the error's code. */
   async function attempt(failed: string, bucket: string, work: () => Promise<void>): Promise<string | undefined> {
     try {
       await work();

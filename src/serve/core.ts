@@ -2,9 +2,10 @@
 import { hostname } from 'node:os';
 import { chainCredentials, createAwsClients } from '../aws/clients.ts';
 import type { CredentialsProvider } from '../aws/credentials.ts';
-import { regionInQueueUrl } from '../aws/queue-address.ts';
+import { regionInQueueUrl } from '../aws/queue-url.rules.ts';
 import { readSharedConfig, type SharedConfig } from '../aws/shared-config.ts';
 import type { Embedded } from '../demo/server.ts';
+import { defined } from '../base/defined.ts';
 import { createProvisioner } from '../connect/aws/provisioner.ts';
 import { createSharedParts } from '../connect/aws/shared-parts.ts';
 import { createS3Listing } from '../aws/s3-listing.ts';
@@ -103,15 +104,7 @@ export async function awsAddresses(
 }
 
 function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: SharedConfig): AwsEnvironment['endpoints'] {
-  if (ignoresEndpoints ?? shared.ignoresEndpoints) return {};
-  const { sqs, sns, s3, events, trails } = shared.endpoints;
-  return {
-    sqs: endpoints.sqs ?? sqs,
-    sns: endpoints.sns ?? sns,
-    s3: endpoints.s3 ?? s3,
-    events: endpoints.events ?? events,
-    trails: endpoints.trails ?? trails,
-  };
+  return (ignoresEndpoints ?? shared.ignoresEndpoints) ? {} : { ...shared.endpoints, ...defined(endpoints) };
 }
 
 /** The server that has queues alone, as ElasticMQ does; undefined: the queues are at AWS, or a server that has SNS as well. */
@@ -289,10 +282,11 @@ export async function openSetup(settings: Settings, environment: OuterEnvironmen
     s3: { forcePathStyle: addresses.forcePathStyle, timeoutMs: S3_TIMEOUT_MS, connectionsMax: 1 },
     sqs: { receivesMax: 1, waitS: settings.TALLY_INGEST_WAIT_S },
   });
-  const [url] = settings.TALLY_QUEUE_URL;
+  const queueUrls = settings.TALLY_QUEUE_URL;
+  const [url] = queueUrls;
   const parts = createProvisioner({ aws, queueUrl: url, clock: systemClock });
-  const shared = createSharedParts({ ...aws.once, parts, identity: () => aws.identityIn(region) });
-  const present = url === undefined ? undefined : { url, region: regionInQueueUrl(url) ?? region };
+  const shared = createSharedParts({ parts, identity: () => aws.identityIn(region) });
+  const home = (url === undefined ? undefined : regionInQueueUrl(url)) ?? region;
   const { hasQueuesAlone } = addresses;
-  return { setup: createSetup({ aws: shared, clock: systemClock, region, present, hasQueuesAlone }), close: () => aws.close() };
+  return { setup: createSetup({ aws: shared, clock: systemClock, region: home, queueUrls, hasQueuesAlone }), close: () => aws.close() };
 }

@@ -1,4 +1,5 @@
 /** The settings for S3 requests, and the AWS SDK variables that Tally reads. */
+import { endpointsBy, type Endpoints } from '../aws/endpoints.rules.ts';
 import { optionalFlag } from './fields.ts';
 
 export const s3Settings = {
@@ -12,13 +13,7 @@ export interface AwsEnvironment {
   /** Absent: that of the profile. */
   readonly region: string | undefined;
   /** An absent endpoint is that of the profile, else that of AWS itself. */
-  readonly endpoints: {
-    readonly sqs?: string | undefined;
-    readonly sns?: string | undefined;
-    readonly s3?: string | undefined;
-    readonly events?: string | undefined;
-    readonly trails?: string | undefined;
-  };
+  readonly endpoints: Endpoints;
   /** Whether all configured endpoints are to be ignored; undefined leaves it to the profile. */
   readonly ignoresEndpoints: boolean | undefined;
 }
@@ -26,17 +21,10 @@ export interface AwsEnvironment {
 /** Reads the variables as the SDK does: AWS_REGION, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. */
 export function awsEnvironment(environment: Readonly<Record<string, string | undefined>>): AwsEnvironment {
   const set = (name: string): string | undefined => (environment[name] === '' ? undefined : environment[name]);
-  const endpoint = (service: string): string | undefined => set(`AWS_ENDPOINT_URL_${service}`) ?? set('AWS_ENDPOINT_URL');
   const ignores = set('AWS_IGNORE_CONFIGURED_ENDPOINT_URLS');
   return {
     region: set('AWS_REGION') ?? set('AWS_DEFAULT_REGION'),
-    endpoints: {
-      sqs: endpoint('SQS'),
-      sns: endpoint('SNS'),
-      s3: endpoint('S3'),
-      events: endpoint('EVENTBRIDGE'),
-      trails: endpoint('CLOUDTRAIL'),
-    },
+    endpoints: endpointsBy((service) => set(`AWS_ENDPOINT_URL_${service}`) ?? set('AWS_ENDPOINT_URL')),
     ignoresEndpoints: ignores === undefined ? undefined : ignores === 'true',
   };
 }

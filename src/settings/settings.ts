@@ -196,7 +196,7 @@ const queueSettings = {
     .transform((text) => itemsOf(text ?? ''))
     .pipe(z.array(queueUrl).max(10, 'must name at most 10 queues'))
     .describe(
-      "The URL of the bucket queue, the SQS queue that receives all buckets' events. You can give up to ten URLs, separated by commas. The role ingest needs at least one.",
+      "The URL of the bucket queue, the SQS queue that receives all buckets' events. You can give up to ten URLs, separated by commas: buckets are connected to the first. The role ingest needs at least one.",
     ),
   TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
     .optional()

@@ -89,7 +89,7 @@ function createOthers({ aws, notified }: World, source: Source) {
   }
   function list(): Selectors['list'] {
     const { selectors: present } = aws.parts.trails.get(TRAIL)!;
-    if (present?.kind !== 'advanced') throw new Error('the trail has other selectors');
+    if (present.kind !== 'advanced') throw new Error('the trail has other selectors');
     return present.list;
   }
   const sids = (text: string | undefined): string[] =>

@@ -55,10 +55,10 @@ describe('a policy', () => {
     );
   });
 
-  it('may have one statement without a list, and is not read if it is no policy', () => {
-    expect(parsePolicy('{"Statement":{"Sid":"x"}}')?.Statement).toEqual([{ Sid: 'x' }]);
-    for (const text of ['{', '[]', '{"Statement":7}', 'null']) expect(parsePolicy(text)).toBeUndefined();
-    expect(parsePolicy(undefined)?.Statement).toEqual([]);
+  it('may have one statement without a list, and is refused if it is no policy, which a write would destroy', () => {
+    expect(parsePolicy('{"Statement":{"Sid":"x"}}').Statement).toEqual([{ Sid: 'x' }]);
+    for (const text of ['{', '[]', '{"Statement":7}', 'null']) expect(() => parsePolicy(text)).toThrow('a policy that is none');
+    expect(parsePolicy(undefined).Statement).toEqual([]);
   });
 
   it('means the same whatever the order of lists, the case of actions, and the form of a list of one', () => {

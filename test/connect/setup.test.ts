@@ -5,22 +5,24 @@ import { createSetup } from '../../src/connect/setup.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 
 const home = { partition: 'aws', region: 'eu-central-1', account: '123456789012' };
-const { bucket: BUCKET_ARN } = queueArns('tally', home);
+const { bucket: BUCKET_ARN } = queueArns('tally-bucket-events', home);
 const owner = newOwner(BUCKET_ARN);
 const urlOf = (arn: string): string => `https://sqs.eu-central-1.amazonaws.com/123456789012/${arn.split(':').at(-1) ?? ''}`;
-const all = sharedParts(owner, { queues: queueArns('tally', home), home, region: home.region });
+const all = sharedParts(owner, { queues: queueArns('tally-bucket-events', home), home, region: home.region });
 const [letters, bucket] = all as readonly [SharedPart, SharedPart];
 
 /** An account whose new parts are seen after some reads, and whose calls can be interrupted. */
 interface WorldOptions {
   readonly hidden?: number;
-  readonly present?: string;
+  /** The queues of the settings. */
+  readonly queueUrls?: readonly string[];
   /** The place in which a server of queues alone answers that its queues are. */
   readonly queuesAlone?: string;
+  /** What exists already. */
+  readonly parts?: Map<string, FoundPart>;
 }
 
-function createWorld({ hidden = 0, present, queuesAlone }: WorldOptions = {}) {
-  const parts = new Map<string, FoundPart>();
+function createWorld({ hidden = 0, queueUrls = [], queuesAlone, parts = new Map() }: WorldOptions = {}) {
   const written: string[] = [];
   let unseen = 0;
   let writesLeft = Infinity;
@@ -60,19 +62,17 @@ function createWorld({ hidden = 0, present, queuesAlone }: WorldOptions = {}) {
     },
     clock: createFakeClock({ autoAdvance: true }),
     region: home.region,
-    present: present === undefined ? undefined : { url: present, region: home.region },
+    queueUrls,
   });
   return { setup, parts, written, interruptAfter: (writes: number) => void (writesLeft = writes) };
 }
 
-const tally = { prefix: 'tally' };
-
 describe('what all buckets share', () => {
   it('is planned without a write, made once in its order, and not made twice', async () => {
     const { setup, written } = createWorld({ hidden: 3 });
-    expect(new Set((await setup.plan(tally)).parts.map(({ state }) => state))).toEqual(new Set(['absent']));
+    expect(new Set((await setup.plan({})).parts.map(({ state }) => state))).toEqual(new Set(['absent']));
     expect(written).toEqual([]);
-    const applied = await setup.apply(tally);
+    const applied = await setup.apply({});
     expect(written).toEqual(all.map(nameOf));
     expect(applied).toMatchObject({
       installation: owner.installation,
@@ -80,30 +80,34 @@ describe('what all buckets share', () => {
     });
     const { made, ...rest } = applied;
     expect(made).toEqual(written);
-    expect(await setup.apply(tally)).toEqual(rest);
+    expect(await setup.apply({})).toEqual(rest);
     expect(written).toHaveLength(all.length);
   });
 
   it('is two queues where the server has queues alone, whatever it calls its own place', async () => {
     const { setup, parts, written } = createWorld({ queuesAlone: 'arn:aws:sqs:elasticmq:000000000000:' });
-    expect((await setup.apply(tally)).account).toBe('000000000000');
+    expect((await setup.apply({})).account).toBe('000000000000');
     expect(written).toEqual(['tally-dead-letters', 'tally-bucket-events'].map((name) => expect.stringContaining(name) as unknown));
-    const again = await setup.apply(tally);
+    const again = await setup.apply({});
     expect(written).toHaveLength(2);
     expect(again.parts.map(({ state }) => state)).toEqual(['as-planned', 'as-planned']);
     const [name, made] = [...parts].at(-1)!;
     const other = JSON.stringify({ deadLetterTargetArn: 'arn:aws:sqs:elasticmq:000000000000:other', maxReceiveCount: 100 });
     parts.set(name, { ...made, attributes: { ...made.attributes, RedrivePolicy: other } });
-    expect((await setup.plan(tally)).parts.map(({ state }) => state)).toEqual(['as-planned', 'different']);
+    const planned = (await setup.plan({})).parts.map(({ arn, state }) => [arn.split(':').at(-1), state]);
+    expect(planned).toEqual([
+      ['other', 'absent'],
+      ['tally-bucket-events', 'as-planned'],
+    ]);
   });
 
   it('is the same wherever an earlier run was killed', async () => {
     for (let writes = 0; writes <= all.length; writes += 1) {
       const world = createWorld();
       world.interruptAfter(writes);
-      await world.setup.apply(tally).catch(() => undefined);
+      await world.setup.apply({}).catch(() => undefined);
       world.interruptAfter(Infinity);
-      await world.setup.apply(tally);
+      await world.setup.apply({});
       expect(world.written).toEqual(all.map(nameOf));
     }
   });
@@ -113,11 +117,11 @@ describe('what all buckets share', () => {
     const theirs = { Sid: 'theirs', Effect: 'Allow', Principal: '*', Action: 'sqs:SendMessage', Resource: bucket.arn };
     const attributes = { Policy: JSON.stringify({ Version: '2012-10-17', Statement: [theirs] }), DelaySeconds: '900', KmsMasterKeyId: 'k' };
     parts.set(nameOf(bucket), { url: urlOf(bucket.arn), attributes, tags: { team: 'search' } });
-    const planned = await setup.plan(tally);
+    const planned = await setup.plan({});
     expect(planned.parts[1]).toMatchObject({ state: 'different' });
     expect(planned.parts[1]?.differences).toContainEqual({ attribute: 'DelaySeconds', found: '900', wanted: '0' });
     expect(planned.settings).toBeUndefined();
-    const applied = await setup.apply(tally);
+    const applied = await setup.apply({});
     expect(new Set(applied.parts.map(({ state }) => state))).toEqual(new Set(['as-planned']));
     expect(parts.get(nameOf(bucket))).toMatchObject({
       attributes: { Policy: expect.stringContaining('"theirs"'), KmsMasterKeyId: 'k', DelaySeconds: '0' },
@@ -139,7 +143,7 @@ describe('what all buckets share', () => {
       if (name === nameOf(letters)) set(nameOf(bucket), queueWith({ Sid: 'theirs', Effect: 'Deny', Principal: '*', Action: 'sqs:*' }));
       return set(name, part);
     };
-    await setup.apply(tally);
+    await setup.apply({});
     const { Policy = '' } = parts.get(nameOf(bucket))!.attributes;
     expect(JSON.parse(Policy)).toMatchObject({
       Statement: expect.arrayContaining([expect.objectContaining({ Sid: 'theirs' })]) as unknown,
@@ -148,8 +152,8 @@ describe('what all buckets share', () => {
 
   it('is made for a further region beside what is there, with the same owner', async () => {
     const { setup, written } = createWorld();
-    await setup.apply(tally);
-    const applied = await setup.apply({ ...tally, region: 'eu-west-1' });
+    await setup.apply({});
+    const applied = await setup.apply({ region: 'eu-west-1' });
     expect(written.slice(all.length)).toEqual(applied.made);
     expect(applied.made?.every((name) => name.includes(`eu-west-1:${home.account}:tally-${owner.installation}-`))).toBe(true);
     expect(applied.made).toHaveLength(5);
@@ -159,18 +163,20 @@ describe('what all buckets share', () => {
 describe('the installation', () => {
   it('has the name that TALLY_INSTALLATION gives to a new one, and keeps it', async () => {
     const { setup } = createWorld();
-    expect(await setup.apply({ ...tally, installation: '0a1b2c3d' })).toMatchObject({ installation: '0a1b2c3d' });
-    expect(await setup.plan(tally)).toMatchObject({ installation: '0a1b2c3d' });
-    await expect(setup.plan({ ...tally, installation: 'ffffffff' })).rejects.toMatchObject({ code: 'connect.blocked' });
+    expect(await setup.apply({ installation: '0a1b2c3d' })).toMatchObject({ installation: '0a1b2c3d' });
+    expect(await setup.plan({})).toMatchObject({ installation: '0a1b2c3d' });
+    await expect(setup.plan({ installation: 'ffffffff' })).rejects.toMatchObject({ code: 'connect.blocked' });
   });
 
-  it('goes to the queue that is to replace the one of the settings, whose parts stay', async () => {
-    const { setup, parts } = createWorld({ present: urlOf(bucket.arn) });
+  it('goes to the queue that is to replace the present one, whose parts stay', async () => {
+    const { setup, parts } = createWorld();
     await setup.apply({});
     const before = structuredClone([...parts]);
-    const moved = await setup.apply({ prefix: 'other' });
+    const { bucket: other } = queueArns('other-bucket-events', home);
+    const next = createWorld({ queueUrls: [other, bucket.arn].map(urlOf), parts });
+    const moved = await next.setup.apply({});
     expect(moved.installation).toBe(owner.installation);
-    const { bucket: other } = queueArns('other', home);
+    expect(moved.settings).toMatchObject({ TALLY_QUEUE_URL: [other, bucket.arn].map(urlOf).join(',') });
     expect(parts.get(`queue ${other}`)?.tags).toEqual(tagsOf(owner));
     // topics lead to both queues
     expect(moved.made?.filter((name) => name.startsWith('topic '))).toEqual([]);
@@ -180,7 +186,7 @@ describe('the installation', () => {
 
   it('is that of the queue of the settings, whatever its name and that of its dead-letter queue', async () => {
     const [arn, theirs] = ['events', 'their-letters'].map((name) => bucket.arn.replace('tally-bucket-events', name));
-    const { setup, parts } = createWorld({ present: urlOf(arn!) });
+    const { setup, parts } = createWorld({ queueUrls: [urlOf(arn!)] });
     const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: theirs, maxReceiveCount: 3 });
     parts.set(`queue ${arn}`, { url: urlOf(arn!), attributes: { RedrivePolicy }, tags: {} });
     const { settings } = await setup.apply({});
@@ -189,7 +195,7 @@ describe('the installation', () => {
       deadLetterTargetArn: theirs,
       maxReceiveCount: 100,
     });
-    const alone = createWorld({ present: urlOf(arn!) });
+    const alone = createWorld({ queueUrls: [urlOf(arn!)] });
     await alone.setup.apply({});
     expect([...alone.parts.keys()].slice(0, 2)).toEqual([`queue ${arn!.replace('events', 'events-dead-letters')}`, `queue ${arn}`]);
   });
@@ -197,20 +203,21 @@ describe('the installation', () => {
   it('is not that of a part which has its name and no tags', async () => {
     const { setup, parts, written } = createWorld();
     parts.set(nameOf(all.find(({ kind }) => kind === 'topic')!), { attributes: {}, tags: {} });
-    await expect(setup.apply(tally)).rejects.toMatchObject({ code: 'connect.blocked', message: expect.stringContaining('has no tag') });
+    await expect(setup.apply({})).rejects.toMatchObject({ code: 'connect.blocked', message: expect.stringContaining('has no tag') });
     expect(written).toEqual([]);
   });
 
   it('with the name of another one is refused before anything is made, and nothing of the other is touched', async () => {
     const { setup, parts, written } = createWorld();
-    await setup.apply({ ...tally, installation: '0a1b2c3d' });
+    await setup.apply({ installation: '0a1b2c3d' });
     const [before, writes] = [structuredClone([...parts]), written.length];
-    const error: unknown = await setup.apply({ prefix: 'staging', installation: '0a1b2c3d' }).catch((thrown: unknown) => thrown);
+    const staging = createWorld({ queueUrls: [urlOf('staging-bucket-events')], parts });
+    const error: unknown = await staging.setup.apply({ installation: '0a1b2c3d' }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       code: 'connect.blocked',
       message: expect.stringMatching(/tally-0a1b2c3d-events belongs to another Tally registry/),
     });
     expect([...parts]).toEqual(before);
-    expect(written).toHaveLength(writes);
+    expect([written.length, staging.written]).toEqual([writes, []]);
   });
 });

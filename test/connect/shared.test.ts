@@ -67,7 +67,8 @@ describe('a part that exists', () => {
   it.each(settings)('%s differs by %s alone', (_, attribute, part) => {
     const { [attribute]: wanted, ...without } = attributeTexts(part);
     expect(differencesOf(part, { attributes: without })).toEqual([{ attribute, wanted }]);
-    expect(changed({ [attribute]: '1' }, part)).toMatchObject([{ attribute, found: '1' }]);
+    const other = attribute === 'Policy' ? '{"Statement":[{"Sid":"theirs"}]}' : '1';
+    expect(changed({ [attribute]: other }, part)).toMatchObject([{ attribute, found: other }]);
   });
 });
 

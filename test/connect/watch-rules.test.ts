@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Connection, ConnectionCheck } from '../../src/records/bucket.ts';
 import { spec } from '../support/fakes/aws-parts.ts';
 import type { Finding } from '../../src/connect/finding.rules.ts';
-import { afterCheck, isCheckDue } from '../../src/connect/watch.rules.ts';
+import { afterCheck, isCheckDue } from '../../src/connect/watch.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = 1_800_000_000_000;

@@ -194,21 +194,4 @@ describe('the watch of the connections', () => {
       ['photos', 'broken'],
     ]);
   });
-
-  it('answers that the clock of this machine is wrong, and does not store it of a bucket that is in order', async () => {
-    const world = await startWatched();
-    await world.apply();
-    const before = { ...world.storage };
-    world.storage.versioningOf = async (location, signal) => {
-      const answer = await before.versioningOf(location, signal);
-      return { ...answer, observedAtMs: answer.observedAtMs + HOUR_MS };
-    };
-    await world.clock.advance(60_000);
-    await world.watch();
-    expect(await world.check()).toMatchObject({ state: 'ok', findings: [] });
-    const record = await readRecord(world.state, refs.bucket('photos'));
-    expect(await world.checkConnection(record!)).toMatchObject([{ code: 'connect.clock-skew' }]);
-    const said = world.telemetry.recorded('warnOnce').find(([message]) => message === "S3's clock and this machine's clock differ");
-    expect(said).toMatchObject([expect.any(String), 'connect.clock-skew', { code: 'connect.clock-skew' }, HOUR_MS]);
-  });
 });

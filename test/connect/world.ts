@@ -165,7 +165,7 @@ export async function startWorld({
     populate(): void {
       aws.parts.notifications.set('photos', { entries: theirs, eventBridge: true });
       for (const queue of aws.parts.queues.values()) {
-        const policy = parsePolicy(queue.policy)!;
+        const policy = parsePolicy(queue.policy);
         queue.policy = JSON.stringify({ ...policy, Statement: [theirStatement, ...policy.Statement] });
       }
       aws.parts.topics.set(THEIR_TOPIC, {

@@ -14,7 +14,6 @@ const meanings: Readonly<Record<string, string>> = {
     "A part of the bucket's own is missing or was changed: its entry in the notification configuration, its rule, its subscription, or its place in a policy or a trail. `tally bucket add NAME --plan` shows it, and an apply makes it. If Terraform removed an entry, see [the guide](../guides/connect.md#if-another-notification-is-in-the-way).",
   'connect.not-set-up':
     "Something that all buckets share is missing or was changed, so no events arrive. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region; if the Terraform module created it, apply that again.",
-  'connect.policy-unreadable': "Tally can't read a policy. It doesn't write one either, because that could replace unknown statements.",
   'connect.probe-lost':
     'A message that Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or a KMS key policy, blocks it.',
   'connect.rule-foreign':
@@ -26,7 +25,7 @@ const meanings: Readonly<Record<string, string>> = {
     "Someone else gave the bucket queue's subscription to the topic of `--topic` a filter or raw delivery, so not every event arrives. The printed command undoes it.",
   'connect.topic-missing': "The topic that `--topic` names doesn't exist. Create it: Tally doesn't.",
   'connect.trail':
-    'The trail in `TALLY_TRAIL_ARN` does not exist, is stopped, has selectors that Tally cannot read, or writes its log files to this bucket, so that it would endlessly record its own deliveries.',
+    'The trail in `TALLY_TRAIL_ARN` does not exist, is stopped, or writes its log files to this bucket, so that it would endlessly record its own deliveries.',
   'connect.trail-unchecked':
     "The trail isn't one that Tally may change, so Tally doesn't read it. Add the printed selector to its existing ones, or name it in `TALLY_TRAIL_ARN`.",
   'connect.unproven':

@@ -40,7 +40,7 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     expect(rest).toEqual([]);
     const aws = createTestAws(awsEndpoint()!);
     const bucket = await aws.createBucket();
-    const prefix = `tally-test-${randomBytes(4).toString('hex')}`;
+    const queueName = `tally-test-${randomBytes(4).toString('hex')}-bucket-events`;
     symlinkSync(MAIN, join(folder, 'tally'));
     // version 1 of the AWS CLI, which PyPI has, sends SQS's requests to AWS whatever AWS_ENDPOINT_URL says, unless it is an option
     const script = `#!/bin/sh\nexec '${findProgram(AWS_CLI) ?? ''}' --endpoint-url '${aws.endpoint}' "$@"\n`;
@@ -64,12 +64,12 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
         .replaceAll('eu-central-1', aws.region)
         .replaceAll('photos', bucket)
         .replaceAll('http://127.0.0.1:8080', env['TALLY_REGISTRY_URL'] ?? '')
-        .replaceAll('tally setup', `tally setup --prefix ${prefix}`);
+        .replaceAll('tally setup', `TALLY_QUEUE_URL=${aws.endpoint}/000000000000/${queueName} tally setup`);
       return bash(typed, { ...own, ...env });
     };
 
     expect(await run(permissions)).toContain('sqs:CreateQueue');
-    expect(await run(look)).toContain(`+ queue arn:aws:sqs:${aws.region}:000000000000:${prefix}-bucket-events`);
+    expect(await run(look)).toContain(`+ queue arn:aws:sqs:${aws.region}:000000000000:${queueName}`);
     // a plan makes nothing
     expect(await run(look)).toContain('+ queue');
     const exported = await run(`${make}env | grep ^TALLY_`);

@@ -1,4 +1,4 @@
-/** Reads and writes the notification configuration of a bucket. LocalStack does not check ExpectedBucketOwner; AWS answers 403. */
+/** Reads and writes a bucket's notification configuration. LocalStack ignores ExpectedBucketOwner; AWS answers 403. */
 import { buffer } from 'node:stream/consumers';
 import {
   GetBucketNotificationConfigurationCommand,
@@ -13,20 +13,20 @@ import { printable } from '../../base/printable.ts';
 import { RequestError, type RequestErrorCode } from '../../base/request-error.ts';
 import type { Clock } from '../../process/clock.ts';
 import { createAsk, hasBody, isRepeated } from '../../aws/s3-ask.ts';
-import type { At, ClientsFor } from './refusals.ts';
+import type { At, ClientsFor } from './ask.ts';
 import { questionText, s3Fault, type S3Question, type S3Refusal } from '../../aws/s3-faults.ts';
 
 interface Dependencies extends ClientsFor<S3Client> {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
-/** What replaces a body that was read here, for the SDK to parse. */
+/** Replaces a body that was read here, for the SDK to parse. */
 const READ_ALREADY = new TextEncoder().encode('<NotificationConfiguration/>');
 
-/** The SDK sends names of events as they are, also those that its types do not know. */
+/** The SDK sends event names unchanged, even if its types do not know them. */
 const sdkNotification = z.custom<SdkNotification>((value) => typeof value === 'object');
 
-/** A bucket with the account that must own it: S3 refuses every request if another one does, because a name that was freed may be another's bucket by now. */
+/** A bucket and the account that must own it. S3 refuses every request if another account does, because a freed name may belong to someone else by now. */
 export interface OwnedBucket {
   readonly bucket: string;
   readonly region: string;
@@ -57,8 +57,8 @@ export function createS3Notification({ clientFor, writerFor, clock }: Dependenci
       return xml;
     },
     /**
-     * Replaces the whole configuration. Throws `connect.overlap` for either of S3's two errors about it, `connect.destination` if
-     * S3 cannot validate a destination, and `connect.busy` if another change of the bucket is under way.
+     * Replaces the whole configuration. Throws `connect.overlap` for S3's two errors about overlaps, `connect.destination` if S3 cannot
+     * validate a destination, and `connect.busy` if another change of the bucket is under way.
      */
     async putNotification(
       { bucket, region, account }: OwnedBucket,
@@ -79,7 +79,7 @@ export function createS3Notification({ clientFor, writerFor, clock }: Dependenci
   };
 }
 
-/** A text of AWS in a reason. */
+/** The most characters of AWS's text in a reason. */
 const TEXT_MAX = 500;
 
 function readFault(question: S3Question, refusal: S3Refusal, account: string): Error {

@@ -13,25 +13,20 @@ import {
 } from '@aws-sdk/client-eventbridge';
 import { defined } from '../../base/defined.ts';
 import { tagList, tagsIn, type Tags } from '../names.rules.ts';
-import type { ObservedRule, Rule, Target } from '../plan.rules.ts';
-import { ask, orAbsent, refusalOf, type At, type ClientsFor } from './refusals.ts';
+import type { ObservedRule, Rule } from '../plan.rules.ts';
+import { ask, orAbsent, refusalOf, type At, type ClientsFor } from './ask.ts';
 
-/** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */
+/** Pages of 100 rules: more than ten times AWS's quota for a bus. */
 const PAGES_MAX = 50;
 
-/** Creates the functions. A rule has at most five targets, so one page holds them all. The SDK's client is loaded only when a rule is needed. */
+/** Creates the functions. One page holds all of a rule's targets, because it has at most five. The SDK's client is loaded with the first rule. */
 export function createEventsProvision({ clientFor, writerFor }: ClientsFor<Promise<EventBridgeClient>>) {
   async function ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule> {
     const client = await clientFor(at);
-    const describe = new DescribeRuleCommand({ Name: name });
-    const {
-      Arn,
-      State,
-      EventPattern: pattern,
-    } = await ask('events:DescribeRule', name, (options) => client.send(describe, options), signal);
-    const listTags = new ListTagsForResourceCommand({ ResourceARN: Arn });
-    const { Tags } = await ask('events:ListTagsForResource', name, (options) => client.send(listTags, options), signal);
-    const targets = await targetsOf(client, name, signal);
+    const { Arn, State, EventPattern: pattern } = await ask(client, new DescribeRuleCommand({ Name: name }), name, signal);
+    const { Tags } = await ask(client, new ListTagsForResourceCommand({ ResourceARN: Arn }), name, signal);
+    const { Targets = [] } = await ask(client, new ListTargetsByRuleCommand({ Rule: name }), name, signal);
+    const targets = Targets.map(({ Id = '', Arn: to = '', ...rest }) => ({ ...rest, Id, Arn: to }));
     return { tags: tagsIn(Tags), isEnabled: State !== 'DISABLED', targets, ...defined({ pattern }) };
   }
 
@@ -44,31 +39,21 @@ export function createEventsProvision({ clientFor, writerFor }: ClientsFor<Promi
       let count = 0;
       let NextToken: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
-        const command = new ListRulesCommand({ Limit: 100, ...defined({ NextToken }) });
-        const answer = await ask('events:ListRules', '', (options) => client.send(command, options), signal);
+        const answer = await ask(client, new ListRulesCommand({ Limit: 100, ...defined({ NextToken }) }), '', signal);
         count += answer.Rules?.length ?? 0;
         ({ NextToken } = answer);
         if (NextToken === undefined) break;
       }
       return count;
     },
-    /** Makes or changes the rule, with its pattern as a whole. The tags are those of a new one. */
+    /** Makes or changes the rule, with its pattern as a whole. The tags are those of a new one: EventBridge ignores them if the rule exists. */
     async putRule(at: At, { name, pattern }: Rule, tags: Tags, signal?: AbortSignal): Promise<void> {
-      const client = await writerFor(at);
-      const command = new PutRuleCommand({
-        Name: name,
-        EventPattern: JSON.stringify(pattern),
-        State: 'ENABLED',
-        // ignored if the rule exists
-        Tags: tagList(tags),
-      });
-      await ask('events:PutRule', name, (options) => client.send(command, options), signal);
+      const rule = { Name: name, EventPattern: JSON.stringify(pattern), State: 'ENABLED' } as const;
+      await ask(await writerFor(at), new PutRuleCommand({ ...rule, Tags: tagList(tags) }), name, signal);
     },
     async putTarget(at: At, { name, target }: Rule, signal?: AbortSignal): Promise<void> {
-      const client = await writerFor(at);
-      const command = new PutTargetsCommand({ Rule: name, Targets: [target] });
-      const answer = await orAbsent(ask('events:PutTargets', name, (options) => client.send(command, options), signal));
-      // a new rule may not be seen yet: the next look finds what is missing
+      const answer = await orAbsent(ask(await writerFor(at), new PutTargetsCommand({ Rule: name, Targets: [target] }), name, signal));
+      // AWS may not show a new rule yet: the next look finds what is missing
       if (answer === 'absent') return;
       const { FailedEntryCount = 0, FailedEntries = [] } = answer;
       if (FailedEntryCount > 0) throw refusalOf('events:PutTargets', name, failedEntry(FailedEntries[0]));
@@ -77,20 +62,13 @@ export function createEventsProvision({ clientFor, writerFor }: ClientsFor<Promi
     async removeRule(at: At, { name, target }: Rule, signal?: AbortSignal): Promise<void> {
       const client = await writerFor(at);
       const untarget = new RemoveTargetsCommand({ Rule: name, Ids: [target.Id] });
-      if ((await orAbsent(ask('events:RemoveTargets', name, (options) => client.send(untarget, options), signal))) === 'absent') return;
-      const remove = new DeleteRuleCommand({ Name: name });
-      await orAbsent(ask('events:DeleteRule', name, (options) => client.send(remove, options), signal));
+      if ((await orAbsent(ask(client, untarget, name, signal))) === 'absent') return;
+      await orAbsent(ask(client, new DeleteRuleCommand({ Name: name }), name, signal));
     },
   };
 }
 
-async function targetsOf(client: EventBridgeClient, name: string, signal?: AbortSignal): Promise<readonly Target[]> {
-  const list = new ListTargetsByRuleCommand({ Rule: name });
-  const { Targets = [] } = await ask('events:ListTargetsByRule', name, (options) => client.send(list, options), signal);
-  return Targets.map(({ Id = '', Arn = '', ...rest }) => ({ ...rest, Id, Arn }));
-}
-
-/** An entry that EventBridge did not take comes in an answer of status 200, with the code of the error that it would have been. */
+/** EventBridge reports a refused entry in an answer with status 200, by its error code. */
 function failedEntry({ ErrorCode, ErrorMessage }: PutTargetsResultEntry = {}): Error {
   return Object.assign(new Error(ErrorMessage ?? 'the target was refused'), { name: ErrorCode ?? 'FailedEntry' });
 }

@@ -1,6 +1,6 @@
 /**
- * The source `eventbridge`: the switch in the bucket's notification configuration (notification.ts), and the bucket's rule, which the
- * source `routed` has too.
+ * The source `eventbridge`: the switch in the bucket's notification configuration (notification.ts) and the bucket's rule. The source
+ * `routed` has such a rule too.
  */
 import { omit } from '../../base/defined.ts';
 import { jsonOf } from '../../base/json.ts';
@@ -20,7 +20,7 @@ const DETAIL_TYPES = [
   'Object Access Tier Changed',
 ];
 
-/** A rule sends straight to a queue of the same region only. */
+/** A rule can send directly only to a queue in its own region. */
 export function desiredEventBridge(spec: ConnectionSpec): Desired {
   const tagTypes = spec.enrich === 'tags' ? ['Object Tags Added', 'Object Tags Deleted'] : [];
   const pattern = { source: ['aws.s3'], 'detail-type': [...DETAIL_TYPES, ...tagTypes], detail: { bucket: { name: [spec.bucket] } } };
@@ -34,10 +34,11 @@ export function desiredEventBridge(spec: ConnectionSpec): Desired {
 /** The bucket's rule of its source. */
 export function ruleOf(spec: ConnectionSpec, pattern: object, target: Target): Rule {
   const name = ruleNameOf(spec.installation, spec.bucket, spec.source);
-  return { name, arn: ruleArnOf(spec, name), pattern, target: withLetters(target, nearLetters(spec)) };
+  const Arn = nearLetters(spec);
+  return { name, arn: ruleArnOf(spec, name), pattern, target: { ...target, ...(Arn !== undefined && { DeadLetterConfig: { Arn } }) } };
 }
 
-/** The rule with its target, which is written only where it differs. */
+/** The change of the rule and its target. Only what differs is written. */
 export function ruleChanges(look: Look): readonly Change[] {
   const { desired, observed } = look;
   const { rule } = desired;
@@ -46,17 +47,16 @@ export function ruleChanges(look: Look): readonly Change[] {
   const target = present && targetIn(rule, present);
   const differs = { rule: !isRuleRight(rule, present), target: !isTargetRight(rule.target, target) };
   if (!differs.rule && !differs.target) return [];
-  const wanted = { ...rule, target: withPresentLetters(rule.target, target) };
   return [
     {
       part: 'rule',
       action: present === undefined ? 'create' : 'change',
       name: rule.arn,
       before: present && documentOf(present, target),
-      after: { EventPattern: rule.pattern, State: 'ENABLED', Target: wanted.target },
+      after: { EventPattern: rule.pattern, State: 'ENABLED', Target: rule.target },
       touches: [],
       isOfLetters: !differs.rule && isTargetRight(omit(rule.target, 'DeadLetterConfig'), target),
-      make: (signal) => makeRule(look, { wanted, present, differs }, signal),
+      make: (signal) => makeRule(look, { rule, present, differs }, signal),
     },
   ];
 }
@@ -66,27 +66,27 @@ function documentOf({ pattern, isEnabled }: ObservedRule, target: Target | undef
 }
 
 interface RuleChange {
-  readonly wanted: Rule;
+  readonly rule: Rule;
   readonly present: ObservedRule | undefined;
   readonly differs: { readonly rule: boolean; readonly target: boolean };
 }
 
-/** A rule that others have changed since, or that has another owner by now, is planned again. */
+/** Makes the change, unless someone changed the rule since the plan or it has another owner by now: then it is planned again. */
 async function makeRule(
   { spec, tools: { aws } }: Look,
-  { wanted, present, differs }: RuleChange,
+  { rule, present, differs }: RuleChange,
   signal?: AbortSignal,
 ): Promise<'waiting' | void> {
-  let now = existing(await aws.ruleOf(spec, wanted.name, signal));
+  let now = existing(await aws.ruleOf(spec, rule.name, signal));
   if (canonicalJson(now) !== canonicalJson(present)) return;
   if (differs.rule) {
-    await aws.putRule(spec, wanted, tagsOf(spec, spec.bucket), signal);
-    now = existing(await aws.ruleOf(spec, wanted.name, signal));
+    await aws.putRule(spec, rule, tagsOf(spec, spec.bucket), signal);
+    now = existing(await aws.ruleOf(spec, rule.name, signal));
   }
-  // EventBridge shows a new rule, and its tags, some seconds later
+  // EventBridge shows a new rule and its tags some seconds later
   if (now === undefined || !isOwn(now.tags, spec)) return 'waiting';
-  const isAsBefore = canonicalJson(targetIn(wanted, now)) === canonicalJson(present && targetIn(wanted, present));
-  if (differs.target && isAsBefore) await aws.putTarget(spec, wanted, signal);
+  const isAsBefore = canonicalJson(targetIn(rule, now)) === canonicalJson(present && targetIn(rule, present));
+  if (differs.target && isAsBefore) await aws.putTarget(spec, rule, signal);
 }
 
 function isRuleRight(rule: Rule, present: ObservedRule | undefined): boolean {
@@ -97,27 +97,18 @@ function targetIn(rule: Rule, { targets }: ObservedRule): Target | undefined {
   return targets.find(({ Id }) => Id === rule.target.Id);
 }
 
-/** Whether the target is the rule's, with nothing else that says what it gets or who sends it. */
+/** Whether the target is as wanted, without additional settings that change what it gets or who sends it. */
 function isTargetRight(wanted: Target, present: Target | undefined): boolean {
-  return canonicalJson(present) === canonicalJson(withPresentLetters(wanted, present));
+  return canonicalJson(present) === canonicalJson(wanted);
 }
 
-/** The target with the dead-letter queue that it has, where none is known: any one is right, and a write replaces a target as a whole. */
-function withPresentLetters(wanted: Target, present: Target | undefined): Target {
-  return wanted.DeadLetterConfig === undefined ? withLetters(wanted, present?.DeadLetterConfig?.Arn) : wanted;
-}
-
-function withLetters(target: Target, Arn: string | undefined): Target {
-  return Arn === undefined ? target : { ...target, DeadLetterConfig: { Arn } };
-}
-
-/** The bucket's rule goes, unless it is another one's, or has a target of others. */
+/** Removes the bucket's rule, unless it has another owner or another owner's target. */
 export function ruleRemoval({ spec, desired: { rule }, observed, tools: { aws } }: Look): Change | Kept | undefined {
   const present = existing(observed.rule);
   if (rule === undefined || present === undefined) return undefined;
   if (!isOwn(present.tags, spec)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
   const targets = present.targets.filter(({ Id }) => Id !== rule.target.Id);
-  // a rule without targets was left behind by a removal that was interrupted
+  // a rule without targets is the remainder of an interrupted removal
   if (targets.length > 0)
     return { name: rule.name, reason: `it has the target ${targets.map(({ Id }) => Id).join(', ')}, which Tally did not create` };
   return {
@@ -132,13 +123,13 @@ export function ruleRemoval({ spec, desired: { rule }, observed, tools: { aws } 
   };
 }
 
-/** The bucket's events go to EventBridge as long as it is on, and other rules may take them. S3 has no call for the switch alone. */
+/** Tally never turns the switch off, because other rules may need the bucket's events. */
 export function keptSwitch({ spec: { bucket }, desired, observed: { notification } }: Look): Kept | undefined {
   if (desired.eventBridge !== true || !notification.ok || !notification.configuration.eventBridge) return undefined;
   return { name: `the EventBridge switch of ${bucket}`, reason: 'other rules may need it' };
 }
 
-/** Whether a rule has the name of the bucket's, and is another one's. */
+/** Whether another owner's rule has the name of the bucket's rule. */
 function isRuleForeign({ spec, observed }: Look): boolean {
   const present = existing(observed.rule);
   return present !== undefined && !isOwn(present.tags, spec);
@@ -160,7 +151,7 @@ const RULES_MAX = 300;
 /** From here on a plan says so. */
 const RULES_NEAR = 280;
 
-/** What a plan says of a bus that is to get one more rule. */
+/** The plan's note about a bus that gets one more rule. */
 export function busNote({ bucket, region }: ConnectionSpec, count: number): readonly Finding[] {
   if (count < RULES_NEAR) return [];
   return [

@@ -1,4 +1,4 @@
-/** What the files of the sources share: what a bucket must have in AWS, and what a look has found. */
+/** What the sources' files share: what a bucket must have in AWS, and what a look found. */
 import { defined } from '../../base/defined.ts';
 import type { ConnectionSpec } from '../../records/bucket.ts';
 import type { Finding } from '../finding.rules.ts';
@@ -12,18 +12,18 @@ import type { OwnedBucket } from '../aws/notification.ts';
 import type { Provisioner } from '../aws/provisioner.ts';
 
 export interface Desired {
-  /** A topic that something must be allowed to publish to: Tally's own, or the one that was named. */
+  /** A topic, Tally's own or a named one, and the statement that lets its publisher publish. */
   readonly topic?: { readonly arn: string; readonly statement: Statement };
-  /** Shared, or the bucket's own if its topic was named. */
+  /** The bucket's own if its topic was named; otherwise shared. */
   readonly subscription?: Subscription;
-  /** The queues to which events are sent, or what could not be delivered. */
+  /** The queues that receive events or undeliverable events. */
   readonly queues: readonly string[];
-  /** The configuration of the bucket that is Tally's. */
+  /** Tally's entry in the notification configuration. */
   readonly entry?: NotificationEntry;
   /** Whether the bucket must send its events to EventBridge. */
   readonly eventBridge?: boolean;
   readonly rule?: Rule;
-  /** The trail that must record the data events of the bucket, if it is one that Tally may write to. */
+  /** The trail that must record the bucket's data events, if Tally may change it. */
   readonly trailArn?: string;
 }
 
@@ -39,16 +39,16 @@ export interface Look {
   readonly tools: Tools;
 }
 
-/** Finds what stands in the way of a source. */
+/** Finds what prevents a source from working. */
 export type Check = (look: Look) => Finding | undefined;
 
-/** What a removal leaves, as the records say it. */
+/** What a removal must leave, according to the records. */
 export interface Remains {
-  /** What the bucket has from now on. Absent: nothing. */
+  /** What the bucket keeps; nothing if absent. */
   readonly still?: Desired;
-  /** What other buckets use: the named topics to which their rules send, and by the names of subscriptions, each named topic with the queues that admit it. */
+  /** What other buckets use: named topics that their rules send to, and the names of links between named topics and queues. */
   readonly used: ReadonlySet<string>;
-  /** What Tally made where neither name nor tag says it: what was there before belongs to others. */
+  /** What Tally made without a name or tag that shows it. Anything else belongs to other owners. */
   readonly made: readonly string[];
 }
 
@@ -58,14 +58,14 @@ export function isFar({ queueArn, region }: ConnectionSpec): boolean {
 }
 
 /**
- * The queue for what SNS and EventBridge cannot deliver: it must be in their region, and SNS demands the account of the bucket queue.
+ * The queue for what SNS and EventBridge cannot deliver. It must be in their region, and for SNS in the bucket queue's account.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
  */
 export function nearLetters(spec: ConnectionSpec): string | undefined {
   return isFar(spec) ? farLettersArn(spec.installation, spec) : spec.deadLetterArn;
 }
 
-/** The bucket queue and the dead-letter queue of the region. */
+/** The bucket queue and the region's dead-letter queue. */
 export function queuesOf(spec: ConnectionSpec): readonly string[] {
   return [spec.queueArn, nearLetters(spec) ?? []].flat();
 }
@@ -75,14 +75,14 @@ export function subscribed(spec: ConnectionSpec, topicArn: string): Required<Pic
   return { subscription: { topicArn, queueArn, ...defined({ deadLetterArn: nearLetters(spec) }) }, queues: queuesOf(spec) };
 }
 
-/** The way through a topic of Tally's, or for EventBridge through the one that was named. */
+/** The path through Tally's topic, or for EventBridge through a named one. */
 export function through(spec: ConnectionSpec, use: 'events' | 'routed'): Required<Pick<Desired, 'topic' | 'subscription' | 'queues'>> {
   const { topicArn: arn = topicArnOf(spec.installation, spec, use) } = spec;
   const statement = spec.topicArn === undefined ? topicStatement(spec, spec, use) : bridgeStatement(spec, arn);
   return { topic: { arn, statement }, ...subscribed(spec, arn) };
 }
 
-/** The bucket of a spec for requests to S3. */
+/** The spec's bucket for requests to S3. */
 export function ownedBucket({ bucket, region, bucketAccount }: ConnectionSpec): OwnedBucket {
   return { bucket, region, account: bucketAccount };
 }
@@ -91,12 +91,12 @@ export function queueIn({ queues }: Observed, arn: string): ObservedQueue | unde
   return queues.find((queue) => queue.arn === arn);
 }
 
-/** What was found, if it exists. */
+/** The part, if it exists. */
 export function existing<Part>(part: Part | 'absent' | undefined): Part | undefined {
   return part === 'absent' ? undefined : part;
 }
 
-/** The name of a subscription: its ARN is not known before it is made. */
+/** A subscription's name, because its ARN is unknown until it is made. */
 export function subscriptionName({ topicArn, queueArn }: Pick<Subscription, 'topicArn' | 'queueArn'>): string {
   return `${topicArn} → ${queueArn}`;
 }

@@ -1,8 +1,8 @@
-/** The source `notification`: an entry in the bucket's notification configuration, one document that has the switch for EventBridge too. */
+/** The source `notification`: an entry in the bucket's notification configuration. The same document has the switch for EventBridge. */
 import type { EnrichMode, ConnectionSpec } from '../../records/bucket.ts';
 import { shellWords } from '../../base/commands.ts';
 import { docsPage } from '../../base/doc-pages.ts';
-import { blocking, unchecked } from '../finding.rules.ts';
+import { blocking } from '../finding.rules.ts';
 import { markOf, otherInstallationOf, topicArnOf } from '../names.rules.ts';
 import {
   entriesWithout,
@@ -55,7 +55,7 @@ export function notificationChanges(look: Look): readonly Change[] {
   return [changeOf(look, isThere ? 'change' : 'create', before, after)];
 }
 
-/** Only Tally's own configuration, by its Id. */
+/** Removes only Tally's own entry, by its Id. */
 export function notificationRemoval(look: Look): Change | Kept | undefined {
   const {
     spec,
@@ -75,7 +75,7 @@ function changeOf(
   before: NotificationConfiguration,
   after: NotificationConfiguration,
 ): Change {
-  // S3 must not refuse to take ours away because a destination of others is broken
+  // a broken destination of another owner must not prevent the removal
   const isRemoval = action === 'remove';
   const write = { bucket: ownedBucket(spec), before, after, id: markOf(spec), skipValidation: isRemoval };
   return {
@@ -89,7 +89,7 @@ function changeOf(
   };
 }
 
-/** What others write at the same moment would be lost, and rules of others may match all events of S3. */
+/** Every other entry, because a concurrent change of it would be lost; and the switch, because others' rules may match all of S3's events. */
 function touchedBy(spec: ConnectionSpec, before: NotificationConfiguration, after: NotificationConfiguration): readonly Touched[] {
   const arn = `arn:${spec.partition}:s3:::${spec.bucket}`;
   return [
@@ -98,22 +98,21 @@ function touchedBy(spec: ConnectionSpec, before: NotificationConfiguration, afte
   ];
 }
 
-export const configurationUnknown: Check = ({ spec, observed: { notification } }) =>
-  notification.ok || spec.byHand === true
-    ? undefined
-    : unchecked(
-        'connect.unknown-configuration',
-        `the notification configuration of ${spec.bucket} contains something that this version does not know: ${notification.reason}`,
-        'a write replaces the whole configuration, so it would delete the unknown part',
-        `aws s3api get-bucket-notification-configuration --bucket ${spec.bucket}`,
-      );
+/** The part that this version does not know may be in order. */
+export const configurationUnknown: Check = ({ spec: { bucket, byHand }, observed: { notification } }) => {
+  if (notification.ok || byHand === true) return undefined;
+  const what = `the notification configuration of ${bucket} contains something that this version does not know: ${notification.reason}`;
+  const why = 'a write replaces the whole configuration, so it would delete the unknown part';
+  const fix = `aws s3api get-bucket-notification-configuration --bucket ${bucket}`;
+  return { ...blocking('connect.unknown-configuration', what, why, fix), severity: 'unknown' };
+};
 
 export const notificationOverlap: Check = ({ spec, desired: { entry }, observed: { notification } }) => {
   if (!notification.ok || entry === undefined) return undefined;
   const others = foreignEntries(notification.configuration, spec);
   const overlaps = others.filter((other) => overlap(entry, other));
   if (overlaps.length === 0) return undefined;
-  // another registry may be in use: its topic is not for this one
+  // another registry's topic is not for this one
   const entries = others.filter(({ id }) => otherInstallationOf(id, spec) === undefined);
   const topic = completeTopic({ entries, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];

@@ -1,6 +1,6 @@
 /**
- * The source `routed`: the bucket's rule for what an audit trail records, with an input transformer, to a topic, and the bucket in a
- * selector of the trail. A rule matches only what a trail records.
+ * The source `routed`: the bucket's rule, with an input transformer, sends what an audit trail records to a topic. A rule matches only
+ * what a trail records, so the bucket must be in one of the trail's selectors.
  */
 import { defined } from '../../base/defined.ts';
 import { canonicalJson } from '../policy.rules.ts';
@@ -18,14 +18,12 @@ import {
   withSelector,
   type Selectors,
 } from '../trail.rules.ts';
-import { changedMeanwhile } from './write-notification.ts';
 import { ruleOf } from './eventbridge.ts';
 import { existing, through, type Check, type Desired, type Look, type Remains } from './look.ts';
 
 /**
- * The input transformer. Placeholders have no quotes: EventBridge then quotes the values itself, so that keys with quotes or
- * backslashes survive. A value that an event does not have arrives as an empty string. It passes on what tells a failed call and the
- * calls of one bulk delete, too.
+ * The input transformer. Its placeholders have no quotes, so that EventBridge quotes the values and keys with quotes or backslashes
+ * survive. A missing value arrives as an empty string. It also passes on the fields that identify failed calls and bulk deletes.
  */
 export const transformer: InputTransformer = {
   InputPathsMap: {
@@ -62,58 +60,51 @@ export function desiredRouted(spec: ConnectionSpec): Desired {
   return { ...through(spec, 'routed'), rule, ...defined({ trailArn }) };
 }
 
-/** The trail, if its selectors have a form that Tally knows. */
-function knownTrail({ observed }: Look): { readonly arn: string; readonly selectors: Selectors } | undefined {
-  const { arn, selectors } = existing(observed.trail) ?? {};
-  return arn === undefined || selectors === undefined ? undefined : { arn, selectors };
-}
-
-/** Of the trail that Tally may write to, what others have it record. */
-export function theirSelectors(look: Look): readonly unknown[] | undefined {
-  const trail = knownTrail(look);
-  return trail && foreignSelectors(trail.selectors, look.spec);
+/** What the trail records for other owners. */
+export function theirSelectors({ spec, observed }: Look): readonly unknown[] | undefined {
+  const trail = existing(observed.trail);
+  return trail && foreignSelectors(trail.selectors, spec);
 }
 
 export function trailChanges(look: Look): readonly Change[] {
-  const { spec } = look;
-  const trail = knownTrail(look);
+  const { spec, observed } = look;
+  const trail = existing(observed.trail);
   if (trail === undefined || recordsBucket(trail.selectors, spec)) return [];
   const { arn, selectors } = trail;
   const foreign = foreignSelectors(selectors, spec);
   const touches = foreign.length === 0 ? [] : [{ kind: 'trail', arn, before: foreign, after: foreign } as const];
-  return [{ ...changeOf(look, arn, selectors, withSelector(selectors, spec)), action: 'change', touches }];
+  return [{ ...changeOf(look, trail, withSelector(selectors, spec)), action: 'change', touches }];
 }
 
-function changeOf({ spec, tools: { aws } }: Look, name: string, before: Selectors, after: Selectors): Omit<Change, 'action' | 'touches'> {
-  const read = async (signal?: AbortSignal) => existing(await aws.trailOf(name, signal))?.selectors;
+function changeOf(
+  { tools: { aws } }: Look,
+  { arn, selectors: before }: ObservedTrail,
+  after: Selectors,
+): Omit<Change, 'action' | 'touches'> {
   return {
     part: 'trail',
-    name,
+    name: arn,
     before: selectorsInput(before),
     after: selectorsInput(after),
     async make(signal) {
-      if (canonicalJson(await read(signal)) !== canonicalJson(before)) return;
-      await aws.putSelectors(name, after, signal);
-      const found = await read(signal);
-      const [wanted, now] = [foreignSelectors(before, spec), found && foreignSelectors(found, spec)];
-      if (canonicalJson(now) === canonicalJson(wanted)) return;
-      throw changedMeanwhile(spec.bucket, `the selectors of ${name}`, wanted, now);
+      const now = existing(await aws.trailOf(arn, signal))?.selectors;
+      if (canonicalJson(now) === canonicalJson(before)) await aws.putSelectors(arn, after, signal);
     },
   };
 }
 
-/** If someone else put the bucket into a trail, Tally leaves it there silently. Only the bucket's record says whether Tally wrote a basic selector. */
+/** Tally silently leaves a bucket that someone else added to the trail. For basic selectors, only the bucket's record shows who did. */
 export function trailRemoval(look: Look, { made }: Remains): Change | Kept | undefined {
-  const { spec } = look;
-  const trail = knownTrail(look);
+  const { spec, observed } = look;
+  const trail = existing(observed.trail);
   if (trail === undefined || (trail.selectors.kind === 'basic' && !made.includes(trail.arn))) return undefined;
   const after = withoutSelector(trail.selectors, spec);
   if (after === undefined) return undefined;
   if (typeof after === 'string') return { name: `the selector of ${spec.bucket} in ${trail.arn}`, reason: after };
-  return { ...changeOf(look, trail.arn, trail.selectors, after), action: 'remove', touches: [] };
+  return { ...changeOf(look, trail, after), action: 'remove', touches: [] };
 }
 
-/** Tally doesn't read a trail that it may not change. It prints the selector for the trail's owner. */
+/** Tally doesn't read a trail that it may not change, but prints the selector for the trail's owner. */
 export const trailCheck: Check = ({ spec, desired: { trailArn }, observed }) => {
   const { bucket, source, byHand, trailBucket } = spec;
   if (source !== 'routed') return undefined;
@@ -132,16 +123,10 @@ function trailFinding(spec: ConnectionSpec, found: ObservedTrail | undefined, wh
       'TALLY_TRAIL_ARN=… another trail',
     );
   if (found === undefined) return blocking('connect.trail', `there is no trail ${trailArn}`, why, 'aws cloudtrail describe-trails');
-  const { arn, homeRegion, isLogging, selectors } = found;
-  if (!isLogging)
-    return broken('connect.trail', `the trail ${arn} is stopped`, why, `aws cloudtrail start-logging --region ${homeRegion} --name ${arn}`);
-  if (selectors !== undefined) return undefined;
-  return broken(
-    'connect.trail',
-    `the trail ${arn} has selectors that this version does not know, so Tally does not write them`,
-    why,
-    adding(spec),
-  );
+  const { arn, homeRegion, isLogging } = found;
+  return isLogging
+    ? undefined
+    : broken('connect.trail', `the trail ${arn} is stopped`, why, `aws cloudtrail start-logging --region ${homeRegion} --name ${arn}`);
 }
 
 function uncheckedTrail(spec: ConnectionSpec, why: string): Finding {
@@ -151,7 +136,7 @@ function uncheckedTrail(spec: ConnectionSpec, why: string): Finding {
   return note('connect.trail-unchecked', what, why, adding(spec));
 }
 
-/** CloudTrail replaces the selectors of a trail as a whole: with this one alone it would record nothing else any more. */
+/** A write replaces all of a trail's selectors: with this one alone, it would no longer record anything else. */
 function adding(spec: ConnectionSpec): string {
   const [advanced, basic] = printedSelectors(spec).map((selector) => JSON.stringify([selector]));
   return `add this to the trail's selectors. put-event-selectors replaces all of them, so also send those that get-event-selectors shows: ${advanced}, or, if the trail has basic selectors, ${basic}`;

@@ -1,6 +1,6 @@
 /**
- * What all buckets share, by the same comparison as `tally setup` makes. No apply of a bucket heals it: what keeps events from arriving
- * stops a plan, and what else differs is advice.
+ * Checks what all buckets share, by the same comparison as `tally setup`. No bucket's apply fixes it: if a difference keeps events from
+ * arriving, it stops the plan; otherwise it is advice.
  */
 import { blocking, degraded, type Finding } from '../finding.rules.ts';
 import { NOBODY, parseArn } from '../names.rules.ts';
@@ -10,13 +10,13 @@ import { existing, queueIn, type Look } from './look.ts';
 
 interface Wrong {
   readonly name: string;
-  /** Events do not arrive. Else those are lost that cannot be delivered, or that nobody receives for days. */
+  /** Whether it keeps events from arriving. Otherwise, only events that are undeliverable or unreceived for days are lost. */
   readonly isNeeded: boolean;
 }
 
-/** What decides whether an event reaches the bucket queue. */
+/** The attributes that decide whether an event reaches the bucket queue. */
 const NEEDED: ReadonlySet<string> = new Set(['Policy', 'FilterPolicy', 'RawMessageDelivery']);
-/** The retention that SQS gives a new queue: an outage over a long weekend loses nothing. */
+/** SQS's default retention: an outage over a long weekend loses nothing. */
 const RETENTION_MIN_S = 345_600;
 
 export function sharedFindings(look: Look): readonly Finding[] {
@@ -43,7 +43,7 @@ export function sharedFindings(look: Look): readonly Finding[] {
 function wrongParts(look: Look, parts: readonly SharedPart[]): readonly Wrong[] {
   const { spec, desired } = look;
   const isWired = desired.queues.length > 0;
-  // every part bears the name of the installation
+  // the tags hold the installation's name, which every part has
   if (isWired && spec.registry === NOBODY.registry) return [{ name: `the tags of ${spec.queueArn}`, isNeeded: true }];
   const ofTopic = spec.topicArn === undefined ? desired.topic?.arn : undefined;
   const ours = new Set([spec.queueArn, spec.deadLetterArn, ...desired.queues, ofTopic]);
@@ -57,7 +57,7 @@ function wrongOf(look: Look, part: SharedPart, isWired: boolean): readonly Wrong
   return differencesOf(part, { attributes }).flatMap(({ attribute }) => {
     const isNeeded = NEEDED.has(attribute);
     const isUnsafe = attribute === 'RedrivePolicy' ? lacksLetters(look, part) : !isLetters && isShort(attribute, attributes[attribute]);
-    // what a person has wired whole needs none of it
+    // wiring that is wholly a person's needs none of it
     if (isNeeded ? !isWired : !isUnsafe) return [];
     return [{ name: `${attribute} of ${nameOf(part)}`, isNeeded: isNeeded && !isLetters }];
   });
@@ -74,12 +74,12 @@ function foundOf({ observed }: Look, { kind, arn }: SharedPart): Attributes | un
   }
 }
 
-/** How often a queue lets messages be received is its owner's choice, if it has a dead-letter queue. */
+/** With a dead-letter queue, the number of receives is the queue owner's choice. */
 function lacksLetters({ spec }: Look, { kind }: SharedPart): boolean {
   return kind === 'subscription' || spec.deadLetterArn === undefined;
 }
 
-/** Servers other than SQS may not say how long a queue keeps its messages. */
+/** Servers other than SQS may not return the retention. */
 function isShort(attribute: string, found: string | undefined): boolean {
   return attribute === 'MessageRetentionPeriod' && Number(found) < RETENTION_MIN_S;
 }

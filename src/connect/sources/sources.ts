@@ -1,6 +1,6 @@
 /**
- * The five sources: what a bucket must have by its source (`desired`), what is there (`read`), and what differs (`diff`, `removal`),
- * of which each change knows how it is made. A plan, an apply, a removal and the doctor look by these alone, so they cannot disagree.
+ * The five sources: what a bucket must have (`desired`), what is there (`createLookAt`), and what differs (`diff`, `removal`). Each change
+ * knows how to make itself. Plans, applies, removals and the doctor all use these functions, so they cannot disagree.
  */
 import type { BucketSource, ConnectionSpec } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
@@ -22,7 +22,7 @@ import {
 import { desiredRouted, theirSelectors, trailChanges, trailCheck, trailRemoval } from './routed.ts';
 import { sharedFindings } from './shared.ts';
 import { desiredWebhook } from './webhook.ts';
-import { desiredTopic, namedTopicMissing, policyUnreadable, sidsOf, subscriptionAltered, topicChanges, topicRemovals } from './topic.ts';
+import { desiredTopic, namedTopicMissing, sidsOf, subscriptionAltered, topicChanges, topicRemovals } from './topic.ts';
 
 const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>> = {
   notification: desiredNotification,
@@ -34,7 +34,7 @@ const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>>
 
 const NOTHING: Desired = { queues: [] };
 
-/** What the bucket must have. Of what a person wired it is the way from a topic that was named. */
+/** What the bucket must have. If a person wired it, that is only the path from a named topic. */
 export function desired(spec: ConnectionSpec): Desired {
   const whole = sources[spec.source](spec);
   if (spec.byHand !== true) return whole;
@@ -43,23 +43,23 @@ export function desired(spec: ConnectionSpec): Desired {
 }
 
 interface ReadOptions {
-  /** A bucket that does not exist has an empty configuration, and such a queue is left out. */
+  /** Treats a missing bucket's configuration as empty, and leaves out missing queues. */
   readonly mayBeGone?: boolean;
 }
 
 export type LookAt = (spec: ConnectionSpec, signal?: AbortSignal, options?: ReadOptions) => Promise<Look>;
 
-/** The configuration of a bucket without any. */
+/** An empty configuration. */
 const NONE = '<NotificationConfiguration/>';
 
-/** Creates the function that reads what a spec is about. It throws what the reads throw. */
+/** Creates the function that reads everything a spec is about. It throws what the reads throw. */
 export function createLookAt(tools: Tools): LookAt {
   const { aws } = tools;
   return async function lookAt(spec, signal, { mayBeGone = false } = {}) {
     const wanted = desired(spec);
-    // of a store of one's own it says nothing, if it has one
+    // a store of one's own may have none, or a meaningless one
     const reading = spec.source === 'webhook' ? Promise.resolve('') : aws.notificationOf(ownedBucket(spec), signal);
-    // what a person has wired works without it
+    // a person's wiring works without it
     const xml = await (mayBeGone ? unlessGone(reading) : spec.byHand === true ? reading.catch(() => '') : reading);
     const { subscription } = wanted;
     const topic = subscription && (await aws.topicOf(subscription.topicArn, subscription.queueArn, signal));
@@ -77,7 +77,7 @@ export function createLookAt(tools: Tools): LookAt {
     for (const arn of new Set([spec.queueArn, ...queues, spec.deadLetterArn ?? []].flat())) {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observed.push(queue);
-      // a missing dead-letter queue is a finding: nothing that is in order depends on it
+      // a missing dead-letter queue is only a finding
       else if (!mayBeGone && arn === spec.queueArn) throw queueMissing(`GetQueueUrl ${arn}`, parseArn(arn)?.region);
     }
     return observed;
@@ -93,10 +93,9 @@ async function unlessGone(reading: Promise<string>): Promise<string> {
   }
 }
 
-/** In the order in which they are shown. */
+/** The checks in the order in which findings are shown. */
 const checks: readonly Check[] = [
   configurationUnknown,
-  policyUnreadable,
   ruleForeign,
   notificationOverlap,
   namedTopicMissing,
@@ -104,7 +103,7 @@ const checks: readonly Check[] = [
   trailCheck,
 ];
 
-/** What differs, in the order in which it is made: who may send and what receives comes before what sends. */
+/** What differs, in the order in which it is made: permissions and receivers before senders. */
 export function diff(look: Look): Plan {
   const changes = [...topicChanges(look), ...ruleChanges(look), ...trailChanges(look), ...notificationChanges(look)];
   const findings = checks.flatMap((check) => check(look) ?? []);
@@ -118,8 +117,8 @@ export function diff(look: Look): Plan {
 }
 
 /**
- * What a removal takes away, in its order: the notification or the rule first, so that nothing new is sent. What all buckets share
- * stays, and so does what others have altered. Parts that do not exist any more are not listed.
+ * What a removal takes away, in its order: the notification or the rule first, so that nothing new is sent. Shared parts stay, and so do
+ * parts that other owners changed. Missing parts are not listed.
  */
 export function removal(look: Look, remains: Remains): { readonly changes: readonly Change[]; readonly kept: readonly Kept[] } {
   const { still = NOTHING } = remains;
@@ -137,20 +136,20 @@ export function removal(look: Look, remains: Remains): { readonly changes: reado
   };
 }
 
-/** The part of a token that is compared: 64 bits are far more than can be tried. */
+/** The token's length: 64 bits cannot be guessed. */
 const TOKEN_LENGTH = 16;
 
-/** What our own apply writes is no part of it, so that it stays valid until everything is applied. */
+/** The token excludes what Tally's own apply writes, so that it stays valid until everything is applied. */
 function tokenOf(look: Look): string {
   const { spec, desired: wanted, observed } = look;
   const { notification, queues } = observed;
   const { all: sids } = sidsOf(spec);
-  const statementsIn = (policy: string | undefined) => foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids);
+  const statementsIn = (policy: string | undefined) => foreignStatements(parsePolicy(policy), sids);
   const topic = existing(observed.topic);
   const isNamed = topic !== undefined && wanted.topic !== undefined && spec.topicArn !== undefined;
   const theirs = {
     entries: notification.ok ? foreignEntries(notification.configuration, spec).map(canonicalEntry) : notification.xml,
-    // the source eventbridge switches it on
+    // the source eventbridge switches it on itself
     eventBridge: notification.ok && spec.source !== 'eventbridge' && notification.configuration.eventBridge,
     selectors: theirSelectors(look),
     statements: queues.map(({ arn, attributes }) => [arn, statementsIn(attributes['Policy'])]),

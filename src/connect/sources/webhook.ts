@@ -1,10 +1,10 @@
 /**
- * The source `webhook`: a store posts its events to Tally's own receiver, so that nothing is made in AWS. What lets it post is a token,
- * of which the bucket's record has the hash:
+ * The source `webhook`: a store posts its events to Tally's own receiver, so nothing is made in AWS. A token lets it post; the bucket's
+ * record keeps the token's hash:
  *
  *   made ──► valid, beside the one before it ──a second one is made──► gone
  *
- * So a store goes on posting while it gets a new one.
+ * So the store can keep posting while its token is replaced.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { BucketRecord } from '../../records/bucket.ts';
@@ -12,17 +12,17 @@ import { updateRecord, refs } from '../../store/stored.ts';
 import type { WithPorts } from '../../store/store.ts';
 import type { Desired } from './look.ts';
 
-/** The present one, and the one before. */
+/** The present token and the one before. */
 const TOKENS_MAX = 2;
-/** No number of guesses finds one. */
+/** Too many to guess. */
 const TOKEN_BYTES = 32;
 
-/** Nothing of AWS is on its way. */
+/** Nothing in AWS is on the events' path. */
 export const desiredWebhook = (): Desired => ({ queues: [] });
 
 /**
- * Stores a new token, and resolves with it: it exists nowhere else. Undefined: `isWanted` says of the bucket's record that it needs
- * none, or the bucket is not connected. Throws the store's fault.
+ * Stores a new token's hash, and resolves with the token, which exists nowhere else; undefined if the bucket is not connected or
+ * `isWanted` refuses its record. Throws the store's fault.
  */
 export async function newWebhookToken(
   { state, clock }: WithPorts<'state' | 'clock'>,
@@ -40,7 +40,7 @@ export async function newWebhookToken(
   return after && token;
 }
 
-/** Whether the token lets its holder post events of the bucket. It takes the same time however much of it is right. */
+/** Whether the token lets its holder post the bucket's events. It takes the same time no matter how much of the token is right. */
 export function isWebhookToken(record: Pick<BucketRecord, 'source' | 'webhookTokens'> | undefined, token: string): boolean {
   if (record?.source !== 'webhook') return false;
   const given = Buffer.from(hashOf(token), 'hex');
@@ -50,7 +50,7 @@ export function isWebhookToken(record: Pick<BucketRecord, 'source' | 'webhookTok
   });
 }
 
-/** What is stored of a token. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
+/** The stored form of a token. A plain hash suffices, because 256 random bits cannot be guessed, however fast the hash is. */
 function hashOf(token: string): string {
   return createHash('sha256').update('tally-webhook').update(token).digest('hex');
 }

@@ -1,11 +1,11 @@
 /**
- * Writes the notification configuration of a bucket. It is one document without a version, so a foreign write between our last
- * read and our PUT cannot be seen; everything else is:
+ * Writes a bucket's notification configuration. It is one document without a version, so nobody can notice someone else's write between
+ * Tally's last read and its PUT. Tally notices all others:
  *
  *   read ──► wait 2 s ──► read again, the same? ──► PUT ──► wait ──► read: ours is there, and all others are as they were
  *              └── different: nothing is written            └── else `connect.changed-meanwhile`, with what was seen
  *
- * One call sends one PUT at most. What S3 refuses for the moment is thrown, and the caller begins with its own read and plan.
+ * One call sends at most one PUT. If S3 refuses it for the moment, the error is thrown, and the caller reads and plans again.
  */
 import { canonicalJson } from '../policy.rules.ts';
 import { entriesWithout, parseNotification, sameEntries, type NotificationConfiguration } from '../notification.rules.ts';
@@ -14,9 +14,9 @@ import type { OwnedBucket } from '../aws/notification.ts';
 import type { Provisioner } from '../aws/provisioner.ts';
 import { RequestError } from '../../base/request-error.ts';
 
-/** Two reads that far apart see a change that is under way. */
+/** Two reads this far apart notice a change that is under way. */
 const CALM_MS = 2_000;
-/** S3 usually shows a new configuration within a second; each further look waits twice as long. */
+/** S3 usually shows a new configuration within a second. Each further look waits twice as long. */
 const SHOWN_MS = 1_000;
 /** Looks after 1, 3 and 7 s. */
 const LOOKS_MAX = 3;
@@ -25,12 +25,12 @@ interface NotificationWrite {
   readonly bucket: OwnedBucket;
   readonly before: NotificationConfiguration;
   readonly after: NotificationConfiguration;
-  /** The Id of our entry. */
+  /** The Id of Tally's entry. */
   readonly id: string;
   readonly skipValidation: boolean;
 }
 
-/** `again`: it was changed meanwhile, and nothing was written. `waiting`: S3 does not show it yet. */
+/** `again`: someone changed it meanwhile, and nothing was written. `waiting`: S3 does not show the write yet. */
 export type WriteNotification = (write: NotificationWrite, signal?: AbortSignal) => Promise<'written' | 'again' | 'waiting'>;
 
 interface Dependencies {
@@ -72,15 +72,10 @@ function same(a: NotificationConfiguration, b: NotificationConfiguration): boole
 }
 
 /**
- * The error about what others changed in a document while Tally wrote it: what they had in it, and what they have now, unless this
- * version does not know its form. It leads to a new plan, and prints nothing that writes: what was seen is old when a person pastes it.
+ * The error for other owners' changes while Tally was writing a document: their entries before and now, unless this version does not know
+ * the document's form. It suggests a new plan instead of a command that writes, because what Tally saw is out of date by then.
  */
-export function changedMeanwhile(
-  bucket: string,
-  what: string,
-  before: readonly unknown[],
-  now: readonly unknown[] | undefined,
-): RequestError {
+function changedMeanwhile(bucket: string, what: string, before: readonly unknown[], now: readonly unknown[] | undefined): RequestError {
   const command = `tally bucket add ${bucket} --plan`;
   const only = (items: readonly unknown[], others: readonly unknown[]): string => {
     const known = new Set(others.map(canonicalJson));

@@ -15,7 +15,7 @@ import { setUp } from '../../support/servers/set-up.ts';
 /** Gives a queue the statement of somebody else beside those that it has. */
 export async function addStatement(aws: TestAws, { url, arn }: { readonly url: string; readonly arn: string }): Promise<void> {
   const read = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] });
-  const policy = parsePolicy((await aws.sqs.send(read)).Attributes?.['Policy'])!;
+  const policy = parsePolicy((await aws.sqs.send(read)).Attributes?.['Policy']);
   const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: arn };
   const Policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, statement] });
   await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: { Policy } }));

@@ -130,18 +130,16 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     expect(never.filter((name) => !OF_THE_DATA_PATH.test(name))).toEqual([]);
   });
 
-  // Bug: it named new queues although the settings name one. Fix: without --prefix those of the settings, with it both
-  it.for([{ more: [] }, { more: ['--prefix', 'another'] }])(
-    'is enough for a setup where the settings name a bucket queue: %j',
-    async ({ more }, { onTestFinished: dispose }) => {
+  it.for([{ isReplaced: false }, { isReplaced: true }])(
+    'is enough for a setup where the settings name a bucket queue, and another that is to replace it: %j',
+    async ({ isReplaced }, { onTestFinished: dispose }) => {
       const endpoint = awsEndpoint()!;
       const { queue } = await setUp(awsAs(endpoint, dispose));
-      const prefix = more.length === 0 ? undefined : `${queue.arn.split(':').at(-1)}-2`;
-      const asking = { TALLY_QUEUE_URL: regularUrl(queue), AWS_ENDPOINT_URL: endpoint };
-      const process = await printed(asking, '--for', 'setup', ...(prefix === undefined ? [] : ['--prefix', prefix]));
+      const queues = [...(isReplaced ? [{ url: `${queue.url}-2`, arn: `${queue.arn}-2` }] : []), queue];
+      const process = await printed({ TALLY_QUEUE_URL: queues.map(regularUrl).join(','), AWS_ENDPOINT_URL: endpoint }, '--for', 'setup');
       const iam = await startIamProxy(endpoint, { process, person: [] });
       dispose(() => iam.close());
-      await setupOn(awsAs(iam.url, dispose), queue.url).apply({ prefix });
+      await setupOn(awsAs(iam.url, dispose), ...queues.map(({ url }) => url)).apply({});
       expect([...iam.refused]).toEqual([]);
     },
   );

@@ -1,10 +1,10 @@
 /**
  * Connections on LocalStack. It enforces no policies, accepts overlapping configurations and ignores ExpectedBucketOwner, so AWS's
  * refusals are tested with a fake (test/connect) and by their texts. It says that a subscription to a topic of another account does not
- * exist, where AWS shows it to its owner, so buckets of other accounts are shown by the fake alone (elsewhere.test.ts).
+ * exist, where AWS shows it to its owner, so buckets of other accounts are shown by the fake alone (elsewhere.test.ts). Each source is
+ * connected in iam-policy.test.ts, and with all that follows in flow/connections-story.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { parseNotification, type NotificationConfiguration } from '../../../src/connect/notification.rules.ts';
 import { unwrap } from '../../../src/events/envelope.ts';
@@ -25,36 +25,6 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     await addStatement(aws, queue);
     return { bucket, queue, connections, store };
   }
-
-  // each source, whole, and the ten steps by hand: flow/connections-story.test.ts
-  it('is made for routed with somebody’s own topic', async () => {
-    const { bucket, connections, queue, store } = await startWorld();
-    const topicArn = await aws.createTopic();
-    const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
-    const before = JSON.parse((await policyOf())!) as object;
-    const wish = { bucket, source: 'routed', topic_arn: topicArn } as const;
-    const { plan } = await connections.plan(wish);
-    expect(await connections.apply(wish, { token: plan.token })).toMatchObject({ state: 'applied' });
-    expect((await connections.plan(wish)).plan.changes).toEqual([]);
-    const record = (await readRecord(store.state, refs.bucket(bucket)))!;
-    const codes = (await connections.diagnose({ ...record, source: 'routed', topicArn })).findings.map(({ code }) => code);
-    expect(codes).toEqual(['connect.trail-unchecked']);
-    await aws.putEvents([
-      {
-        source: 'aws.s3',
-        detailType: 'AWS API Call via CloudTrail',
-        detail: {
-          eventSource: 's3.amazonaws.com',
-          eventName: 'PutObject',
-          eventTime: '2026-07-01T10:00:00Z',
-          requestParameters: { bucketName: bucket, key: 'a.txt' },
-        },
-      },
-    ]);
-    await eventArrives(queue.url);
-    await connections.remove(bucket, { keepAws: false });
-    expect(JSON.parse((await policyOf())!)).toEqual(before);
-  });
 
   it('is an entry beside a function of others, which stays byte for byte', async () => {
     const { bucket, provisioner } = await connectedBucket(aws);
@@ -87,13 +57,4 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     });
     expect(found).toContainEqual({ kind: 'probe', topicArn: expect.stringMatching(/-events$/), sentAtMs: expect.any(Number) });
   });
-
-  /** Test events may come before it, or together with it. */
-  async function eventArrives(queueUrl: string): Promise<void> {
-    const kinds: string[] = [];
-    await until('the event of the object has come', async () => {
-      kinds.push(...(await aws.takeBodies(queueUrl, 1)).map((body) => unwrap(body).kind));
-      return kinds.includes('records');
-    });
-  }
 });

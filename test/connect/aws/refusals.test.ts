@@ -7,7 +7,7 @@ import { createAwsClients } from '../../../src/aws/clients.ts';
 import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
 import { systemClock } from '../../../src/process/system-clock.ts';
 import { createSqsProvision } from '../../../src/connect/aws/queues.ts';
-import { ask, refusalOf, type Action } from '../../../src/connect/aws/refusals.ts';
+import { refusalOf, type Action } from '../../../src/connect/aws/ask.ts';
 import { createEventsProvision } from '../../../src/connect/aws/rules.ts';
 import { createSnsProvision } from '../../../src/connect/aws/topics.ts';
 import { desired } from '../../../src/connect/sources/sources.ts';
@@ -73,7 +73,7 @@ describe('a request about a connection that AWS refuses', () => {
     expect(refusalOf('events:PutRule', 'r', error)).toMatchObject({ code: 'connect.credentials' });
   });
 
-  it('because a permission is missing names it', async () => {
+  it('because a permission is missing names it, as the service calls it', async () => {
     const { topics } = await startService(403, 'text/xml', xml('AuthorizationError', 'not authorized'));
     await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
       code: 'connect.denied',
@@ -100,17 +100,9 @@ describe('a request about a connection that AWS refuses', () => {
   });
 
   it('ends with the signal of its caller, and with its reason', async () => {
-    const end = new AbortController();
-    const sent = ask(
-      'sns:Subscribe',
-      TOPIC_ARN,
-      async ({ abortSignal }) => {
-        end.abort(new Error('enough'));
-        if (abortSignal?.aborted === true) throw new Error('aborted');
-      },
-      end.signal,
-    );
-    await expect(sent).rejects.toThrow('enough');
+    const { topics } = await startService(200, 'text/xml', '');
+    const end = new Error('enough');
+    await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN, AbortSignal.abort(end))).rejects.toBe(end);
   });
 
   // what is there must be read before the next one

@@ -39,12 +39,12 @@ describe.skipIf(!awsEndpoint())('a setup on LocalStack', () => {
     await addStatement(aws, made.queue);
     const before = await stateOf(made);
     expect(before.traces).not.toEqual([]);
-    const request = { prefix: made.prefix };
-    expect(await setupOn(aws).apply(request)).not.toHaveProperty('made');
+    const setup = setupOn(aws, made.queue.url);
+    expect(await setup.apply({})).not.toHaveProperty('made');
     expect(await stateOf(made)).toEqual(before);
     await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: made.queue.url, Attributes: { DelaySeconds: '900' } }));
     await aws.sqs.send(new UntagQueueCommand({ QueueUrl: made.queue.url, TagKeys: ['tally:registry'] }));
-    expect(await setupOn(aws).apply(request)).toMatchObject({ made: [expect.stringContaining(made.queue.arn)] });
+    expect(await setup.apply({})).toMatchObject({ made: [expect.stringContaining(made.queue.arn)] });
     expect(await stateOf(made)).toEqual(before);
   });
 });

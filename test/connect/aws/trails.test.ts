@@ -1,20 +1,13 @@
 /** Trails on moto, because LocalStack has no CloudTrail. */
-import {
-  CloudTrailClient,
-  CreateTrailCommand,
-  GetEventSelectorsCommand,
-  PutEventSelectorsCommand,
-  StartLoggingCommand,
-  type EventSelector,
-} from '@aws-sdk/client-cloudtrail';
+import { CloudTrailClient, CreateTrailCommand, StartLoggingCommand } from '@aws-sdk/client-cloudtrail';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTrailProvision } from '../../../src/connect/aws/trails.ts';
-import { advancedSelector, withSelector } from '../../../src/connect/trail.rules.ts';
+import type { ObservedTrail } from '../../../src/connect/plan.rules.ts';
+import { advancedSelector, withoutSelector, withSelector } from '../../../src/connect/trail.rules.ts';
 import { canRun } from '../../docs/programs.ts';
 import { MOTO, startMoto } from '../../support/servers/moto.ts';
 import { REGISTRY } from '../../support/fakes/aws-parts.ts';
-import { startWorld } from '../world.ts';
 
 const REGION = 'us-east-1';
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
@@ -50,30 +43,16 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     expect(await provision.trailOf(`${arn}-absent`)).toBe('absent');
   });
 
-  it('has the bucket beside what AWS gives a new trail to record, until the bucket is removed', async () => {
+  it('takes a basic selector beside what AWS gives a new trail to record', async () => {
     await s3.send(new CreateBucketCommand({ Bucket: 'new-logs' }));
-    const { TrailARN: trailArn = '' } = await client.send(new CreateTrailCommand({ Name: 'new', S3BucketName: 'new-logs' }));
-    await client.send(new StartLoggingCommand({ Name: 'new' }));
+    const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'new', S3BucketName: 'new-logs' }));
     // moto gives a new trail none
-    const management = { IncludeManagementEvents: true, DataResources: [], ExcludeManagementEventSources: [] };
-    const EventSelectors = [{ ReadWriteType: 'All', ...management }] satisfies EventSelector[];
-    await client.send(new PutEventSelectorsCommand({ TrailName: 'new', EventSelectors }));
-    const selectors = async () => (await client.send(new GetEventSelectorsCommand({ TrailName: 'new' }))).EventSelectors;
-    const before = await selectors();
-    const world = await startWorld({ trailArn });
-    Object.assign(world.aws, createTrailProvision({ clientFor: async () => client, writerFor: async () => client }));
-    const written = { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false };
-    const selecting = (...Values: string[]) => ({ ...written, DataResources: [{ Type: 'AWS::S3::Object', Values }] });
-    for (const bucket of ['photos', 'videos']) {
-      const request = { bucket, source: 'routed' } as const;
-      const { token, foreign } = await world.plan(request);
-      expect(foreign.map(({ kind }) => kind)).toEqual(['trail']);
-      expect(await world.apply(request, { token })).toMatchObject({ state: 'applied' });
-    }
-    expect(await selectors()).toEqual([...before!, selecting('arn:aws:s3:::photos/', 'arn:aws:s3:::videos/')]);
-    expect(await world.remove()).toEqual([]);
-    expect(await selectors()).toEqual([...before!, selecting('arn:aws:s3:::videos/')]);
-    expect(await world.remove('videos')).toEqual([]);
-    expect(await selectors()).toEqual(before);
+    const management = { ReadWriteType: 'All', IncludeManagementEvents: true, DataResources: [], ExcludeManagementEventSources: [] };
+    const provision = createTrailProvision({ clientFor: async () => client, writerFor: async () => client });
+    const after = withSelector({ kind: 'basic', list: [management] }, photos);
+    await provision.putSelectors(arn, after);
+    const { selectors } = (await provision.trailOf(arn)) as ObservedTrail;
+    expect(selectors.list).toMatchObject(after.list);
+    expect(withoutSelector(selectors, photos)).toEqual({ kind: 'basic', list: [management] });
   });
 });

@@ -29,9 +29,9 @@ export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLAT
 export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
 
 /** CloudTrail answers each basic selector, and each condition of an advanced one, with empty lists that were not written. */
-export function asAnswered(selectors: Selectors | undefined): Selectors | undefined {
-  if (selectors?.kind !== 'advanced')
-    return selectors && { ...selectors, list: selectors.list.map((each) => ({ ExcludeManagementEventSources: [], ...each })) };
+export function asAnswered(selectors: Selectors): Selectors {
+  if (selectors.kind !== 'advanced')
+    return { ...selectors, list: selectors.list.map((each) => ({ ExcludeManagementEventSources: [], ...each })) };
   const none = { Equals: [], StartsWith: [], EndsWith: [], NotEquals: [], NotStartsWith: [], NotEndsWith: [] };
   const list = selectors.list.map((each) => ({
     ...each,
@@ -297,7 +297,7 @@ function arnAt(queueUrl: string): string {
 }
 
 function mayPublish(policy: string | undefined): boolean {
-  return parsePolicy(policy)?.Statement.some(({ Principal }) => JSON.stringify(Principal)?.includes('s3.amazonaws.com')) === true;
+  return parsePolicy(policy).Statement.some(({ Principal }) => JSON.stringify(Principal)?.includes('s3.amazonaws.com'));
 }
 
 const ELEMENTS = {

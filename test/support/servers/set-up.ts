@@ -12,18 +12,16 @@ import type { TestAws } from './aws.ts';
 /** An emulator shows at once what it has made. */
 const clock = { ...systemClock, sleep: async () => undefined };
 
-/** The setup of the region of this emulator. `queueUrl`: the bucket queue of the settings. */
-export function setupOn(aws: TestAws, queueUrl?: string): Setup {
+/** The setup of the region of this emulator, with these queues in the settings. */
+export function setupOn(aws: TestAws, ...queueUrls: readonly string[]): Setup {
   const clients = aws.clients();
   const parts = createProvisioner({ aws: clients, queueUrl: undefined, clock });
-  const shared = createSharedParts({ ...clients.once, parts, identity: () => clients.identityIn(aws.region) });
+  const shared = createSharedParts({ parts, identity: () => clients.identityIn(aws.region) });
   // the account of every emulator
-  const present = queueUrl === undefined ? undefined : { url: queueUrl, region: aws.region };
-  return createSetup({ aws: { ...shared, account: async () => '000000000000' }, clock, region: aws.region, present });
+  return createSetup({ aws: { ...shared, account: async () => '000000000000' }, clock, region: aws.region, queueUrls });
 }
 
 export interface SetUp {
-  readonly prefix: string;
   readonly installation: string;
   readonly queue: { readonly url: string; readonly arn: string };
   readonly deadLetters: { readonly url: string; readonly arn: string };
@@ -34,13 +32,13 @@ export async function setUp(
   aws: TestAws,
   { regions = [], installation }: { readonly regions?: readonly string[]; readonly installation?: string } = {},
 ): Promise<SetUp> {
-  const prefix = `tally-test-${randomBytes(4).toString('hex')}`;
+  const name = `tally-test-${randomBytes(4).toString('hex')}-bucket-events`;
   // an emulator loads a service at its first request, which can take longer than Tally waits for an answer
   await Promise.all([aws.sqs.send(new ListQueuesCommand({ MaxResults: 1 })), aws.sns.send(new ListTopicsCommand({}))]);
-  const setup = setupOn(aws);
-  let plan: SetupPlan = await setup.apply({ prefix, installation });
-  for (const region of regions) plan = await setup.apply({ prefix, region });
+  const setup = setupOn(aws, `${aws.endpoint}/000000000000/${name}`);
+  let plan: SetupPlan = await setup.apply({ installation });
+  for (const region of regions) plan = await setup.apply({ region });
   const { TALLY_QUEUE_URL: url = '', TALLY_DEAD_LETTER_QUEUE_URL: lettersUrl = '' } = plan.settings ?? {};
-  const arns = queueArns(prefix, { partition: 'aws', region: aws.region, account: plan.account });
-  return { prefix, installation: plan.installation, queue: { url, arn: arns.bucket }, deadLetters: { url: lettersUrl, arn: arns.letters } };
+  const arns = queueArns(name, { partition: 'aws', region: aws.region, account: plan.account });
+  return { installation: plan.installation, queue: { url, arn: arns.bucket }, deadLetters: { url: lettersUrl, arn: arns.letters } };
 }

@@ -1,0 +1,17 @@
+/** What a queue's URL says about its region. */
+
+/** The regions of all partitions: eu-central-1, us-gov-west-1, cn-north-1, us-isob-east-1, eusc-de-east-1. */
+const REGION = '[a-z]{2,5}(?:-[a-z]+)+-\\d+';
+/** Matches `sqs.REGION.…` and `sqs-fips.REGION.…`: AWS in all partitions, VPC endpoints (`vpce-ID.sqs.REGION.vpce.amazonaws.com`) and LocalStack. */
+const REGION_IN_HOST = new RegExp(`(?:^|\\.)sqs(?:-fips)?\\.(${REGION})\\.`);
+/** The hosts that SQS had first, and that old queue URLs still contain; without a region it is us-east-1. LocalStack has such hosts too. */
+const REGION_IN_LEGACY_HOST = new RegExp(`^(${REGION})\\.queue\\.`);
+export const LEGACY_HOST = new RegExp(`^(?:${REGION}\\.)?queue\\.amazonaws\\.com(?:\\.cn)?$`);
+const REGION_OF_FIRST_HOST = 'us-east-1';
+
+/** The region in a queue's URL; undefined if its host contains none. */
+export function regionInQueueUrl(queueUrl: string): string | undefined {
+  const { hostname } = new URL(queueUrl);
+  const found = REGION_IN_HOST.exec(hostname) ?? REGION_IN_LEGACY_HOST.exec(hostname);
+  return found?.[1] ?? (LEGACY_HOST.test(hostname) ? REGION_OF_FIRST_HOST : undefined);
+}

@@ -1,0 +1,83 @@
+/** Sends requests that read or make parts of a connection, and maps those that fail to errors. */
+import type { GetCallerIdentityCommandOutput } from '@aws-sdk/client-sts';
+import type { Client, Command, SmithyResolvedConfiguration } from '@smithy/core/client';
+import { FaultError } from '../../base/fault.ts';
+import { printable } from '../../base/printable.ts';
+import { RequestError } from '../../base/request-error.ts';
+import { z } from 'zod';
+import { errorText, isCredentialsError, isDenied, isMissing } from '../../aws/refusals.ts';
+
+/** The most characters of AWS's text in a reason. */
+const TEXT_MAX = 500;
+
+/** The region to which requests about something go. */
+export interface At {
+  readonly region: string;
+}
+
+/** The clients of one service. */
+export interface ClientsFor<SdkClient, Place = At> {
+  readonly clientFor: (at: Place) => SdkClient;
+  /** Sends each request once. */
+  readonly writerFor: (at: Place) => SdkClient;
+}
+
+interface RequestOptions {
+  readonly abortSignal?: AbortSignal;
+}
+
+type Answered = Pick<GetCallerIdentityCommandOutput, '$metadata'>;
+type Config = SmithyResolvedConfiguration<RequestOptions> & { readonly serviceId: string };
+
+/** Sends a request about something. The permission that it needs has its name: `sns:CreateTopic`. */
+export async function ask<AnyInput extends object, AnyOutput extends Answered, Input extends AnyInput, Output extends AnyOutput>(
+  client: Client<RequestOptions, AnyInput, AnyOutput, Config>,
+  command: Command<Input, Output, Config, AnyInput, AnyOutput>,
+  about: string,
+  signal?: AbortSignal,
+): Promise<Output> {
+  try {
+    return await client.send(command, signal === undefined ? {} : { abortSignal: signal });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw isMissing(error) ? error : refusalOf(actionOf(client.config, command), about, error);
+  }
+}
+
+/** The names of services in permissions, where those are not the SDK's. */
+const SERVICES: Readonly<Record<string, string>> = { EventBridge: 'events' };
+
+function actionOf({ serviceId }: Config, command: object): Action {
+  return `${SERVICES[serviceId] ?? serviceId.toLowerCase()}:${command.constructor.name.replace(/Command$/, '')}`;
+}
+
+/** A permission. */
+export type Action = `${string}:${string}`;
+
+/** The request's answer; `absent` if its subject does not exist. */
+export async function orAbsent<Answer>(answer: Promise<Answer>): Promise<Answer | 'absent'> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isMissing(error)) return 'absent';
+    throw error;
+  }
+}
+
+/** The error of a failed request. */
+export function refusalOf(action: Action, about: string, error: unknown): Error {
+  if (error instanceof RequestError || error instanceof FaultError) return error;
+  const what = `${action.slice(action.indexOf(':') + 1)} ${about}`.trimEnd();
+  const reason = printable(errorText(error), TEXT_MAX);
+  // before the status, because AWS also answers 403 for expired credentials
+  if (isCredentialsError(error)) return new FaultError('connect.credentials', `${what}: ${reason}`, { cause: error });
+  if (isDenied(error) || statusOf(error) === 403)
+    return new RequestError('connect.denied', `${what} is denied: the permission ${action} is missing (${reason})`, { action });
+  return new FaultError('connect.unavailable', `${what}: ${reason}`, { cause: error });
+}
+
+const failedSchema = z.object({ $metadata: z.object({ httpStatusCode: z.number() }) });
+
+function statusOf(error: unknown): number | undefined {
+  return failedSchema.safeParse(error).data?.$metadata.httpStatusCode;
+}
