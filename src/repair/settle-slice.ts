@@ -51,10 +51,8 @@ export interface Ending {
   readonly reason?: string;
 }
 
-export type SliceEnd =
-  | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
-  /** Answers became too old to be written (rule 9): the page must be listed again. */
-  | { readonly kind: 'expired' };
+/** How its keys ended. `expired`: answers became too old to be written (rule 9), so that the page must be listed again. */
+export type SliceEnd = readonly Ending[] | 'expired';
 
 /** A key whose HEAD S3 refuses. */
 export interface DeniedKey {
@@ -162,17 +160,17 @@ export function createSettleSlice({
       const refusal = await refusalOf(denied, work);
       const allowed = await allowedOf(planned, work);
       const answered = await write(allowed.planned, work, signal);
-      if (answered.isListingExpired) return { kind: 'expired' };
+      if (answered.isListingExpired) return 'expired';
       // not before the others are written, because they would be kept from it again and again
       if (refusal !== undefined) throw refusal;
       endings.push(...allowed.held, ...ended, ...answered.endings, ...denied.map(({ comparedKey }) => endingAsFound(comparedKey)));
       open = answered.refused;
       isExpired = answered.isHeadExpired;
     }
-    if (open.length > 0 && isExpired) return { kind: 'expired' };
+    if (open.length > 0 && isExpired) return 'expired';
     endings.push(...open.map((comparedKey) => endingOf(comparedKey, 'in_flight')));
     for (const atMs of changesIn(endings)) questionProof(work.bucket, atMs);
-    return { kind: 'ended', endings };
+    return endings;
   };
 
   /** Plans each compared key, in order, by its stored document, without HEADs. Keys that may be written unread are not read. */

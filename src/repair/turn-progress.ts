@@ -27,7 +27,6 @@ export interface SliceSides {
 }
 
 export interface ProgressKeeper extends Pick<SliceWork, 'headRequested' | 'written'> {
-  readonly cursor: string;
   readonly listRequested: (count: number) => void;
   /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
   commit(slice: SliceSides, endings: readonly Ending[]): void;
@@ -66,9 +65,6 @@ export function createTurnProgress(after: string, progressed: (progress: TurnPro
   }
 
   return {
-    get cursor() {
-      return cursor;
-    },
     headRequested: () => {
       requests = { ...requests, head_requests: requests.head_requests + 1 };
     },
