@@ -18,8 +18,9 @@ import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
 import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
 import { bucketsOfUnread } from '../observing/gaps.ts';
+import { sideBySide } from '../observing/sweep.ts';
 import { finishRecord, type FinishParts } from './finish-record.ts';
-import { forEachRecord, type HeldSet, type InHand } from './held-set.ts';
+import { recordsAtOnce, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { QueueMessage, TopicClient } from '../aws/queues.ts';
@@ -111,7 +112,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     if (first?.ok === true && records.length === 1) return [await outcomeOf(first.record, hand, topicArn)];
     const rejected = new Map<RejectedRecord, Outcome>();
     const outcomes: Outcome[] = [];
-    await forEachRecord(records, hand.message.body, async (result, index) => {
+    await sideBySide([...records.entries()], recordsAtOnce(hand.message.body), async ([index, result]) => {
       outcomes[index] = result.ok ? await outcomeOf(result.record, hand, topicArn) : unreadable(result, rejected, hand);
     });
     return outcomes;

@@ -19,12 +19,12 @@
 import { LRUCache } from 'lru-cache';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { LostChange } from '../events/outcome.ts';
-import { markId, type MarkKind } from '../records/dirty.ts';
+import { markId, type GapReport } from '../records/dirty.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
-import { markDirty, warnOfGap } from '../observing/gaps.ts';
+import { markDirty, mergeReports, warnOfGap } from '../observing/gaps.ts';
 import type { StateVersion, WithPorts } from '../store/store.ts';
 import { parseEntry, refs, gapIdsOf } from '../store/stored.ts';
-import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../records/schedule.ts';
+import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { repeat } from '../process/repeat.ts';
 
 /** Between two writes of a gap: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
@@ -74,18 +74,6 @@ interface HandoverDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
   readonly permission: Pick<HandoverPermission, 'isPermitted'>;
 }
 
-/** Records that one write stores. */
-interface HandoverSum {
-  readonly bucket: string;
-  readonly kind: MarkKind;
-  readonly key?: string;
-  readonly reason: string;
-  readonly firstMomentMs: number;
-  readonly lastMomentMs: number;
-  readonly hasTags: boolean;
-  readonly count: number;
-}
-
 /** What this worker has stored of a gap. */
 interface StoredMark {
   /** Records whose change was made before this may be handed over without a write. */
@@ -107,14 +95,14 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
     memoMethod: () => ({ storedLastSeenMs: 0, storedTagsMs: 0 }),
   });
   const keyMarks = new LRUCache<string, KeyMarks>({ max: BUCKETS_MAX });
-  const write = createCoalescingWriter<HandoverSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
+  const write = createCoalescingWriter<GapReport>({ clock, merge: mergeReports, write: writeGap, intervalMs: INTERVAL_MS });
 
-  async function writeGap(id: string, { firstMomentMs, lastMomentMs, hasTags, reason, ...sum }: HandoverSum): Promise<void> {
+  async function writeGap(id: string, report: GapReport): Promise<void> {
     const memory = memories.memo(id);
+    const { firstSeenMs = report.seenAtMs } = report;
     // lastSeen is ahead of the changes; the first of them is not
-    const seenAtMs = Math.max(clock.nowMs(), lastMomentMs) + AHEAD_MS;
-    const times = { seenAtMs, firstSeenMs: firstMomentMs, ...(hasTags && { tags: true as const }) };
-    const mark = await markDirty({ state, clock }, { ...sum, reason: `could not be served: ${reason}`, ...times });
+    const seenAtMs = Math.max(clock.nowMs(), report.seenAtMs) + AHEAD_MS;
+    const mark = await markDirty({ state, clock }, { ...report, firstSeenMs, seenAtMs });
     // the next records ask again whether the bucket is connected
     if (mark === undefined) return void memories.delete(id);
     memory.storedLastSeenMs = Math.max(memory.storedLastSeenMs, seenAtMs);
@@ -148,11 +136,11 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
     async handOver(record, signal) {
       signal?.throwIfAborted();
       const key = record.key !== undefined && (await mayHaveMark(record.bucket, record.key)) ? record.key : undefined;
-      const sum = sumOf(record, key);
+      const report = reportOf(record, key);
       // a mark that stands for deletions alone must not be taken for one that stands for another change
-      const id = `${markId(sum.bucket, key)} ${sum.kind}`;
+      const id = `${markId(report.bucket, key)} ${report.kind}`;
       const { storedTagsMs, storedLastSeenMs } = memories.memo(id);
-      if ((sum.hasTags ? storedTagsMs : storedLastSeenMs) < sum.lastMomentMs + TIME_STEP_MS) await write(id, sum, signal);
+      if ((report.tags === true ? storedTagsMs : storedLastSeenMs) < report.seenAtMs + TIME_STEP_MS) await write(id, report, signal);
     },
   };
 }
@@ -166,29 +154,15 @@ function momentOf({ sentAtMs, eventTimeMs = sentAtMs }: Pick<HandedOverRecord, '
   return Math.max(sentAtMs, Math.min(eventTimeMs, sentAtMs + FUTURE_MS));
 }
 
-function sumOf(record: HandedOverRecord, key: string | undefined): HandoverSum {
-  const { bucket, change, reason, ...times } = record;
-  const momentMs = momentOf(times);
+function reportOf({ bucket, change, reason, ...times }: HandedOverRecord, key: string | undefined): GapReport {
   return {
     bucket,
     // a separate kind, because a re-index has no deletion limit for a gap that has only deletions
     kind: change === 'delete' ? 'handed-over-deletes' : 'handed-over',
     ...(key !== undefined && { key }),
-    reason,
-    firstMomentMs: momentMs,
-    lastMomentMs: momentMs,
-    hasTags: change === 'tags',
-    count: 1,
-  };
-}
-
-function mergeSums(earlier: HandoverSum, later: HandoverSum): HandoverSum {
-  return {
-    ...later,
-    firstMomentMs: Math.min(earlier.firstMomentMs, later.firstMomentMs),
-    lastMomentMs: Math.max(earlier.lastMomentMs, later.lastMomentMs),
-    hasTags: earlier.hasTags || later.hasTags,
-    count: earlier.count + later.count,
+    reason: `could not be served: ${reason}`,
+    seenAtMs: momentOf(times),
+    ...(change === 'tags' && { tags: true }),
   };
 }
 
@@ -220,7 +194,7 @@ export function createHandoverPermission({ state, clock, telemetry }: WithPorts<
     const entry = await state.get(id);
     if (entry === undefined || entry.version === lastVersion) return;
     // if the record changed since the last read, no clocks need be compared
-    const ageMs = lastVersion === undefined ? Math.abs(clock.nowMs() - lastRunMs(parseEntry(entry, schema))) : 0;
+    const ageMs = lastVersion === undefined ? Math.abs(clock.nowMs() - (parseEntry(entry, schema).lastStartedAtMs ?? 0)) : 0;
     lastVersion = entry.version;
     seenAtMs = clock.monotonicMs() - ageMs;
   }
@@ -234,9 +208,4 @@ export function createHandoverPermission({ state, clock, telemetry }: WithPorts<
       await read().catch((error: unknown) => telemetry.requestFailed('read whether a re-index worker is there', error));
     },
   };
-}
-
-/** The latest time in the record, by the clock of the worker that stored it. */
-function lastRunMs({ lastStartedAtMs = 0, lastEndedAtMs = 0 }: ScheduleRecord): number {
-  return Math.max(lastStartedAtMs, lastEndedAtMs);
 }

@@ -178,16 +178,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   };
 }
 
-/** Handles each record, as many at once as the length of their body allows. Rejects as soon as one of them does. */
-export async function forEachRecord<Each>(
-  records: readonly Each[],
-  body: string,
-  work: (record: Each, index: number) => Promise<void>,
-): Promise<void> {
-  const left = records.entries();
-  const workOff = async (): Promise<void> => {
-    for (const [index, record] of left) await work(record, index);
-  };
-  const workers = Math.max(RECORDS_MIN, Math.floor(body.length / RECORD_CHARACTERS));
-  await Promise.all(Array.from({ length: Math.min(workers, records.length) }, workOff));
+/** How many records of a body may be in progress at once. */
+export function recordsAtOnce(body: string): number {
+  return Math.max(RECORDS_MIN, Math.floor(body.length / RECORD_CHARACTERS));
 }

@@ -226,11 +226,6 @@ const DOCUMENT_BYTES = 700;
 /** An estimate, too: the key itself, its id, its words, its folded form and its folders. */
 const KEY_COPIES = 6;
 
-const UNANSWERED_WRITE: IndexWriteAnswer = {
-  kind: 'fault',
-  fault: { code: 'internal.unexpected', reason: 'the store answered fewer writes than it was sent' },
-};
-
 /**
  * Sends one request, and halves it for as long as the server refuses it as too large, which says nothing about a single write.
  * Reports the request, and answers each write that is finished. Never rejects: if the request fails, each of its writes is answered with its fault.
@@ -265,14 +260,13 @@ async function sendHalves<Entry extends QueuedWrite>(parts: RequestParts, batch:
   return all;
 }
 
-/** Returns one answer for each write. `fault`: the whole request failed. */
+/** `fault`: the whole request failed. */
 async function writeBatch(
   objects: RequestParts['objects'],
   batch: readonly QueuedWrite[],
 ): Promise<{ readonly answers: readonly IndexWriteAnswer[]; readonly fault?: Fault }> {
   try {
-    const answers = await objects.write(batch.map(({ request }) => request));
-    return { answers: answers.length === batch.length ? answers : batch.map((_, at) => answers[at] ?? UNANSWERED_WRITE) };
+    return { answers: await objects.write(batch.map(({ request }) => request)) };
   } catch (error) {
     const { code, reason } = faultOf(error);
     const fault = { code, reason };
@@ -318,8 +312,9 @@ function deliver<Entry extends QueuedWrite>(
 ): Pick<Unfinished<Entry>, 'pushedBack' | 'equal'> {
   const pushedBack: Entry[] = [];
   const equal: Entry[] = [];
-  batch.forEach((entry, index) => {
-    const answer = answers[index] ?? UNANSWERED_WRITE;
+  answers.forEach((answer, index) => {
+    const entry = batch[index];
+    if (entry === undefined) return;
     if (answer.kind === 'equal') equal.push(entry);
     else if (answer.kind === 'fault' && isPushBack(answer.fault)) {
       entry.pushBack = { fault: answer.fault, sentAtMs };

@@ -3,7 +3,14 @@
  * on the bucket's record, and what both mean for a job. A record that this version cannot read counts too.
  */
 import { z } from 'zod';
-import { enrichModes, bucketRecordSchema, mayBeFedBy, type BucketRecord, type BucketSource } from '../records/bucket.ts';
+import {
+  enrichModes,
+  bucketRecordSchema,
+  mayBeFedBy,
+  type BucketRecord,
+  type BucketSource,
+  type UnconnectedRecord,
+} from '../records/bucket.ts';
 import { omit } from '../base/defined.ts';
 import {
   announcesAllOf,
@@ -158,7 +165,7 @@ export function createGapReports(ports: WithPorts<'state' | 'clock' | 'telemetry
 }
 
 /** One report that says what both say. */
-function mergeReports(earlier: GapReport, later: GapReport): GapReport {
+export function mergeReports(earlier: GapReport, later: GapReport): GapReport {
   return {
     ...later,
     ...(earlier.tags === true && { tags: true }),
@@ -168,12 +175,6 @@ function mergeReports(earlier: GapReport, later: GapReport): GapReport {
   };
 }
 
-interface UnconnectedSum {
-  readonly firstSeenMs: number;
-  readonly lastSeenMs: number;
-  readonly count: number;
-}
-
 /** Creates the reports about unconnected names. Their memory is bounded like that of gap reports. */
 export function createReportUnconnected({
   state,
@@ -181,7 +182,7 @@ export function createReportUnconnected({
   telemetry,
   gaps,
 }: WithPorts<'state' | 'clock' | 'telemetry'> & { readonly gaps: GapReports }): ReportUnconnected {
-  const write = createCoalescingWriter<UnconnectedSum>({
+  const write = createCoalescingWriter<Omit<UnconnectedRecord, 'bucket'>>({
     clock,
     merge: (earlier, later) => ({
       firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
@@ -191,7 +192,7 @@ export function createReportUnconnected({
     write: writeName,
   });
 
-  async function writeName(bucket: string, sum: UnconnectedSum): Promise<void> {
+  async function writeName(bucket: string, sum: Omit<UnconnectedRecord, 'bucket'>): Promise<void> {
     reportUnconnectedEvents(telemetry, bucket, sum.count);
     if (await isConnected(state, bucket)) return reportEarlyEvents(gaps, bucket, Math.max(clock.nowMs(), sum.lastSeenMs));
     const ref = refs.unconnected(bucket);

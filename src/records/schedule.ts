@@ -13,7 +13,6 @@ export const scheduleSchema = z.object({
   /** A worker has claimed it, and its run has not ended. */
   running: z.literal(true).optional(),
   lastStartedAtMs: z.number().optional(),
-  lastEndedAtMs: z.number().optional(),
 });
 export type ScheduleRecord = z.infer<typeof scheduleSchema>;
 
@@ -57,13 +56,7 @@ export function endedRecord(
   record: ScheduleRecord,
   { end, nowMs, intervalMs }: ScheduleTimes & { readonly end: 'done' | 'failed' | 'stopped' },
 ): ScheduleRecord {
-  const free = omit(record, 'running');
-  switch (end) {
-    case 'done':
-      return { ...free, dueAtMs: (record.lastStartedAtMs ?? nowMs) + intervalMs, lastEndedAtMs: nowMs };
-    case 'failed':
-      return { ...free, dueAtMs: nowMs + Math.min(intervalMs, RETRY_MS), lastEndedAtMs: nowMs };
-    case 'stopped':
-      return { ...free, dueAtMs: nowMs };
-  }
+  const { lastStartedAtMs = nowMs } = record;
+  const dueAtMs = { done: lastStartedAtMs + intervalMs, failed: nowMs + Math.min(intervalMs, RETRY_MS), stopped: nowMs };
+  return { ...omit(record, 'running'), dueAtMs: dueAtMs[end] };
 }

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { forEachRecord, createHeldSet, type InHand } from '../../src/indexer/held-set.ts';
+import { sideBySide } from '../../src/observing/sweep.ts';
+import { recordsAtOnce, createHeldSet, type InHand } from '../../src/indexer/held-set.ts';
 import type { QueueMessage } from '../../src/aws/queues.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { settled } from '../support/worlds/ingest.ts';
@@ -155,7 +156,7 @@ describe('the memory of messages in hand', () => {
         const records = Array.from({ length: count }, (_, number) => number);
         const done: number[] = [];
         let [inWork, most] = [0, 0];
-        await forEachRecord(records, 'x'.repeat(length), async (record, index) => {
+        await sideBySide([...records.entries()], recordsAtOnce('x'.repeat(length)), async ([index, record]) => {
           expect(record).toBe(index);
           most = Math.max(most, (inWork += 1));
           if (record % 3 !== 0) await setImmediate();

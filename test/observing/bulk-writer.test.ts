@@ -203,13 +203,6 @@ describe('a write', () => {
     expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'index.unreachable', reason: 'gone' } }]);
     expect(world.telemetry.labels('tally_bulk_requests_total')).toEqual([{ result: 'index.unreachable' }]);
   });
-
-  it('that the store leaves without an answer is a fault, not a silence', async () => {
-    const world = await setUp({}, () => async () => []);
-    void world.write('a');
-    await run(world, 20);
-    expect(world.answers.get('a')).toMatchObject([{ kind: 'fault', fault: { code: 'internal.unexpected' } }]);
-  });
 });
 
 function tombstone(key: string): IndexWrite['document'] {

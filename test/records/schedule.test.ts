@@ -34,8 +34,8 @@ describe('a schedule', () => {
     const running: ScheduleRecord = { name: 'purge', dueAtMs: NOW_MS - 6 * MINUTE_MS, running: true, lastStartedAtMs };
     const free = { name: 'purge', lastStartedAtMs };
     const after = (end: 'done' | 'failed' | 'stopped', intervalMs = HOUR_MS) => endedRecord(running, { end, nowMs: NOW_MS, intervalMs });
-    expect(after('done')).toEqual({ ...free, dueAtMs: lastStartedAtMs + HOUR_MS, lastEndedAtMs: NOW_MS });
-    expect(after('failed')).toEqual({ ...free, dueAtMs: NOW_MS + MINUTE_MS, lastEndedAtMs: NOW_MS });
+    expect(after('done')).toEqual({ ...free, dueAtMs: lastStartedAtMs + HOUR_MS });
+    expect(after('failed')).toEqual({ ...free, dueAtMs: NOW_MS + MINUTE_MS });
     expect(after('failed', 15_000).dueAtMs).toBe(NOW_MS + 15_000);
     expect(after('stopped')).toEqual({ ...free, dueAtMs: NOW_MS });
   });
