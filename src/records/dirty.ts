@@ -14,7 +14,7 @@ import { z } from 'zod';
 import type { BucketRecord, EnrichMode } from './bucket.ts';
 import { shellWords } from '../base/commands.ts';
 import { defined, omit } from '../base/defined.ts';
-import { type JobRecord, waitMs } from './job.ts';
+import { stuckBy, type JobRecord, waitMs } from './job.ts';
 
 export const markKinds = [
   /** Objects from before the bucket was connected were never compared. */
@@ -331,7 +331,6 @@ export type RepairJob = Pick<
   | 'coversBeforeMs'
   | 'error'
   | 'counts'
-  | 'waits'
   | 'parts'
 >;
 
@@ -381,8 +380,8 @@ function afterNamed(mark: DirtyMark, jobId: string, look: Look): ReturnType<type
 }
 
 /** The mark with what keeps its job from continuing. */
-function withStuck(mark: DirtyMark, { waits, parts = [] }: RepairJob): DirtyMark {
-  const fault = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
+function withStuck(mark: DirtyMark, job: RepairJob): DirtyMark {
+  const fault = stuckBy(job);
   const stuck = fault && `${fault.code}: ${fault.reason}`;
   return stuck === mark.stuck ? mark : { ...omit(mark, 'stuck'), ...defined({ stuck }) };
 }

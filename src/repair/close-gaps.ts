@@ -34,22 +34,10 @@ import type { BucketListing } from '../aws/storage.ts';
 import { gapIdsOf, listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { withDeadline } from '../process/async.ts';
-
-/** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
-export type StartJob = (
-  request: {
-    readonly bucket: string;
-    readonly prefix: string;
-    readonly mode: 'apply';
-    readonly requestedBy: 'gap' | 'schedule';
-    readonly tags?: boolean;
-    readonly fill?: boolean;
-  },
-  signal?: AbortSignal,
-) => Promise<JobRecord>;
+import type { ReindexJobs } from './job-requests.ts';
 
 interface CloseGapsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly startJob: StartJob;
+  readonly jobs: Pick<ReindexJobs, 'start'>;
   readonly askToRepair: AskToRepair;
 }
 
@@ -67,7 +55,7 @@ const ASKING_MAX_MS = 60_000;
  * reported, and the other buckets are still visited. Throws the store's fault.
  */
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
-  const { state, startJob, askToRepair, clock, telemetry } = dependencies;
+  const { state, jobs, askToRepair, clock, telemetry } = dependencies;
   /** Ended jobs, which never change again and so are read only once. */
   const ended = new LRUCache<string, JobRecord>({ max: ENDED_MAX });
 
@@ -143,7 +131,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     // documents may lack tags and metadata, because S3 refused enrichment's requests
     const tags = repaired.some(({ readTags }) => readTags === true) ? { tags: true, fill: true } : {};
     try {
-      const job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', ...tags }, signal);
+      const job = await jobs.start({ bucket, prefix, mode: 'apply', requestedBy: 'gap', ...tags }, signal);
       for (const mark of repaired) await change(mark, (current) => (current.jobId === undefined ? withJob(current, job) : current));
     } catch (error) {
       signal.throwIfAborted();

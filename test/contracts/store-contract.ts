@@ -114,10 +114,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect((await store.state.get('lock:prepare'))?.record).toEqual({ kept: true });
       });
 
-      it('says of itself what it is, and probes without a fault', async () => {
-        expect(['opensearch', 'sqlite']).toContain(store.product);
-        await store.objects.probe();
-      });
+      it('probes without a fault', () => store.objects.probe());
 
       it('proves that documents of a bucket can be written, and leaves nothing behind', async () => {
         const bucket = await newBucket();
@@ -254,7 +251,8 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.objects.getMany(bucket, awkwardKeys)).toEqual(documents);
         await expectFound({ bucket }, [...awkwardKeys].sort(byBytes));
         for (const [at, key] of awkwardKeys.entries()) {
-          expect(await store.objects.search({ bucket, key, limit: 10 }), JSON.stringify(key)).toEqual([documents[at]]);
+          const where = [{ anyOf: [{ kind: 'key', value: key }], negated: false }] as const;
+          expect(await store.objects.search({ bucket, where, limit: 10 }), JSON.stringify(key)).toEqual([documents[at]]);
         }
       });
     });

@@ -26,18 +26,18 @@ const GROUND = [...PURE, 'process'] as const;
 const WORLD = ['store', 'aws', 'observing'] as const;
 
 const rooms: Readonly<Record<string, Room>> = {
-  base: { imports: [], lines: 1_158, first: 'base/fault.ts' },
+  base: { imports: [], lines: 1_121, first: 'base/fault.ts' },
   // a bucket's connection in AWS is a part of its record, and no record of its own
-  records: { imports: ['base'], lines: 1_955, first: 'records/bucket.ts' },
+  records: { imports: ['base'], lines: 1_929, first: 'records/bucket.ts' },
   // room for one more dialect
   events: { imports: ['base', 'records'], lines: 1_200, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_250, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 700, first: 'process/telemetry.ts' },
-  store: { imports: [...GROUND], lines: 5_347, budget: 4_800, first: 'store/store.ts' },
+  store: { imports: [...GROUND], lines: 5_303, budget: 4_800, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_698, budget: 2_400, first: 'aws/storage.ts' },
-  observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_831, budget: 1_600, first: 'observing/observer.ts' },
+  observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_827, budget: 1_600, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 4_200, first: 'indexer/data-path.ts' },
-  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_097, budget: 4_300, first: 'repair/close-gaps.ts' },
+  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 4_998, budget: 4_300, first: 'repair/close-gaps.ts' },
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5303, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },

@@ -40,8 +40,7 @@ export interface OpenSearchOptions {
  */
 export function createOpenSearchStore(options: OpenSearchOptions): Store {
   const { prefix, shards, replicas, clock, ...given } = options;
-  const connection = { requestTimeoutMs: 15_000, ...given };
-  const client = createOpenSearchClient(connection);
+  const client = createOpenSearchClient({ requestTimeoutMs: 15_000, ...given });
   const names = indexNames(prefix);
   // also set because an index without this setting stops refreshing while there are no searches
   const refreshed = { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` };
@@ -49,7 +48,6 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
   const scan = createObjectScan({ client, names });
 
   return {
-    product: 'opensearch',
     objects: createObjectIndex({
       client,
       names,
@@ -64,12 +62,7 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
     maintenance: createObjectMaintenance(client, names),
     usage: createObjectUsage(client, names),
     // one shard also where a cluster's default is five: a write that waits for a refresh waits for that of its shard
-    setup: createIndexSetup({
-      connection,
-      client,
-      names,
-      newIndex: withSettings(stateFile, { number_of_shards: 1, number_of_replicas: replicas }),
-    }),
+    setup: createIndexSetup({ client, names, newIndex: withSettings(stateFile, { number_of_shards: 1, number_of_replicas: replicas }) }),
     close: () => client.close(),
   };
 }

@@ -36,7 +36,6 @@ export function createMemoryStore(): Store {
     state: createMemoryState(),
     audit: createMemoryAudit(),
     setup: { prepare: async () => {} },
-    product: 'sqlite',
     close: async () => {},
   };
 }

@@ -59,13 +59,7 @@ export function createControlWorld({
   for (const bucket of buckets) aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
   const connections = connectionsOn(aws, { state, storage, clock });
   const checkConnection = createProvingCheck({ state, clock });
-  const closeGaps = createCloseGaps({
-    state,
-    startJob: (request, signal) => jobs.start(request, signal),
-    askToRepair: async () => ({ atMs: clock.nowMs() }),
-    clock,
-    telemetry,
-  });
+  const closeGaps = createCloseGaps({ state, jobs, askToRepair: async () => ({ atMs: clock.nowMs() }), clock, telemetry });
   const parts = { state, clock, connectBucket, connections, jobs, telemetry };
   const allJobs = () => listAllRecords(state, 'job', jobSchema);
 

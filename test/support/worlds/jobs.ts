@@ -10,6 +10,7 @@ import { tidyJobs } from '../../../src/repair/job-ends.ts';
 import { createReindexRole, type ReindexParts } from '../../../src/repair/jobs.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
+import type { HeldJob, JobClaim } from '../../../src/repair/job-lease.ts';
 import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
@@ -51,6 +52,12 @@ export type EndedJob = Omit<JobRecord, 'counts'> & { readonly counts?: ShownCoun
 
 export function endedJob({ counts, ...job }: JobRecord): EndedJob {
   return { ...job, ...(counts !== undefined && { counts: shownCounts(counts) }) };
+}
+
+/** The job that was claimed. Throws if it was not. */
+export function heldOf(claim: JobClaim | undefined): HeldJob {
+  if (claim === undefined || !('held' in claim)) throw new Error('the job was not claimed');
+  return claim.held;
 }
 
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;
