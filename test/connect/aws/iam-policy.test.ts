@@ -28,7 +28,7 @@ const HOME = 'us-east-1';
 const ELSEWHERE = 'eu-west-1';
 /** What a daemon does besides watching connections. */
 const OF_THE_DATA_PATH =
-  /^(?:ReceiveAndSettleMessages|ConfirmSubscriptions|ReadLifecycleRules|LookAtObjects|EnrichDocuments):|s3:ListBucket/;
+  /^(?:ReceiveAndSettleMessages|ConfirmSubscriptions|ReadLifecycleRules|LookAtObjects|EnrichDocuments):|s3:(?:ListBucket|GetBucketVersioning)/;
 
 interface Document {
   readonly Statement: readonly Statement[];
