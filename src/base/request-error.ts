@@ -74,21 +74,15 @@ export const requestErrors = {
   'dead-letter.no-queue': 409,
   /** The embedded mode has no AWS account to connect buckets from. */
   'connect.embedded': 409,
-  /** The registry knows no bucket queue for the events. */
-  'connect.no-queue': 409,
   /** The bucket queue does not exist. */
   'connect.queue-missing': 409,
-  /** The bucket belongs to another account, for which Tally has no credentials: its owner must send the events to a topic. */
-  'connect.other-account': 409,
   /** AWS does not permit a request that the connection needs. */
   'connect.denied': 409,
   /** Another notification already receives the same events, and S3 permits only one. */
   'connect.overlap': 409,
-  /** The bucket's notification has a part that this version does not know; writing the notification could remove it. */
-  'connect.unknown-configuration': 409,
   /** S3 cannot reach a destination of the bucket's notification. */
   'connect.destination': 409,
-  /** Something in AWS makes the connection impossible. */
+  /** The state of the bucket, its connection or AWS makes the request impossible. */
   'connect.blocked': 409,
   /** The change touches resources that are not Tally's, so a person must review the plan first. */
   'connect.plan-needed': 409,
@@ -100,10 +94,6 @@ export const requestErrors = {
   'connect.busy': 409,
   /** The bucket's notification is paused. */
   'connect.paused': 409,
-  /** The bucket's notification is not paused. */
-  'connect.not-paused': 409,
-  /** Tally has created nothing in AWS for the bucket. */
-  'connect.not-applied': 409,
   /** The bucket's connection is being removed. */
   'connect.removing': 409,
   /** Another request changed the record at the same moment. */

@@ -76,10 +76,10 @@ export async function apply(
   return { bucket, state: 'applying', waiting_for: waitingFor, retry_after_ms: RETRY_MS };
 }
 
-/** Restores a paused notification. Throws `connect.not-applied`, `connect.not-paused`, and what an apply throws. */
+/** Restores a paused notification. Throws `connect.blocked` if it is not paused, and what an apply throws. */
 export async function resume(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionView> {
   const connection = await requireConnection(parts.state, bucket, signal);
-  if (connection.state !== 'paused') throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
+  if (connection.state !== 'paused') throw new RequestError('connect.blocked', `the notification of ${bucket} is not paused`);
   return apply(parts, specOf(connection), { isAgreed: true, isResuming: true }, signal);
 }
 
@@ -87,7 +87,7 @@ async function requireConnection(state: StateStore, bucket: string, signal: Abor
   const { connection } = await requireBucket(state, bucket, signal);
   if (connection !== undefined) return connection;
   throw new RequestError(
-    'connect.not-applied',
+    'connect.blocked',
     `Tally has created nothing in AWS for ${bucket}. To see the plan: \`tally bucket add ${bucket} --plan\``,
   );
 }
@@ -213,8 +213,7 @@ export function refuse(plan: Plan, connection: Connection | undefined, options: 
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
-    const isOfItsOwn = code === 'connect.overlap' || code === 'connect.unknown-configuration';
-    throw new RequestError(isOfItsOwn ? code : 'connect.blocked', `${what}: ${why}. ${inSentence(fix)}`, {
+    throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `${what}: ${why}. ${inSentence(fix)}`, {
       finding: code,
       token: plan.token,
     });
@@ -241,8 +240,8 @@ function refuseUnseen({ spec: { bucket }, token: current, foreign, changes }: Pl
 // ── pausing and removing ───────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Removes exactly Tally's notification, while someone creates another one that would overlap with it. Throws `connect.not-applied`,
- * and `connect.blocked` for a notification that is not Tally's.
+ * Removes exactly Tally's notification, while someone creates another one that would overlap with it. Throws `connect.blocked` if there
+ * is no notification of Tally's.
  */
 export async function pause(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionView> {
   const { state, clock, lookAt } = parts;

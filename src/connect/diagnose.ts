@@ -179,19 +179,14 @@ function only(findings: readonly Finding[]): Diagnosed {
 }
 
 /** During a removal or a pause, missing parts are no defect. */
-function changingFindings(connection: Connection): readonly Finding[] {
-  if (connection.state === 'removing') return [removingFinding(connection)];
-  return connection.state === 'paused' ? [pausedFinding(connection)] : [];
-}
-
-function pausedFinding({ bucket, changedAtMs }: Connection): Finding {
+function changingFindings({ bucket, state, changedAtMs }: Connection): readonly Finding[] {
+  if (state === 'removing') {
+    const what = `the removal of ${bucket} has not finished`;
+    return [broken('connect.removing', what, 'the parts that send its events may already be gone', `tally bucket remove ${bucket}`)];
+  }
+  if (state !== 'paused') return [];
   const what = `the notification of ${bucket} is paused since ${new Date(changedAtMs).toISOString()}`;
-  return degraded('connect.paused', what, 'no events arrive until you resume it', `tally bucket resume ${bucket}`);
-}
-
-function removingFinding({ bucket }: Connection): Finding {
-  const what = `the removal of ${bucket} has not finished`;
-  return broken('connect.removing', what, 'the parts that send its events may already be gone', `tally bucket remove ${bucket}`);
+  return [degraded('connect.paused', what, 'no events arrive until you resume it', `tally bucket resume ${bucket}`)];
 }
 
 /** A failed read says nothing about the connection itself. */

@@ -38,7 +38,7 @@ interface Requested {
 }
 
 /**
- * With `queueArn`, the bucket stays at this queue if it is one of the settings. Throws `connect.embedded`, `connect.no-queue`,
+ * With `queueArn`, the bucket stays at this queue if it is one of the settings. Throws `connect.embedded`, `connect.blocked`,
  * `request.invalid` for what cannot be, and what reading the queue and the region throws.
  */
 export async function requested(
@@ -73,7 +73,7 @@ async function bucketQueue({ aws, queueUrls, isEmbedded }: ConnectionParts, want
     throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself, so there is nothing to connect');
   const [first, ...more] = queueUrls;
   if (first === undefined)
-    throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+    throw new RequestError('connect.blocked', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
   let url = first;
   let queue = await aws.queueAt(first, signal);
   for (const other of wanted === undefined || queue.arn === wanted ? [] : more) {
@@ -99,7 +99,7 @@ function refuseQueuesAlone({ hasQueuesAlone }: ConnectionParts, { bucket, source
 export function refuseOtherAccount({ bucket, bucketAccount, account, source }: ConnectionSpec): void {
   if (bucketAccount === account || source === 'topic' || source === 'webhook') return;
   throw new RequestError(
-    'connect.other-account',
+    'connect.blocked',
     `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Have its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,
   );
 }

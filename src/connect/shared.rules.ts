@@ -84,7 +84,7 @@ export function sharedParts(owner: Owner, { queues, home, region }: SharedPlace)
   const queue = (arn: string, retentionS: number, more: SharedPart['attributes']): SharedPart => ({
     kind: 'queue',
     arn,
-    attributes: { MessageRetentionPeriod: String(retentionS), ...common(arn, [...senders(owner, home, arn, principals)]), ...more },
+    attributes: { MessageRetentionPeriod: String(retentionS), ...common(arn, senders(owner, home, arn, principals)), ...more },
     tags,
   });
   const topics = (['events', 'routed'] as const).flatMap((use): readonly SharedPart[] => {
@@ -148,12 +148,7 @@ function common(arn: string, statements: readonly Statement[]): SharedPart['attr
 }
 
 /** Statements that let all of this installation's topics and rules, in any region, send to a queue. */
-function senders(
-  owner: Owner,
-  { partition, account }: Place,
-  queueArn: string,
-  topicPrincipals: readonly string[],
-): readonly [topics: Statement, rules: Statement] {
+function senders(owner: Owner, { partition, account }: Place, queueArn: string, topicPrincipals: readonly string[]): readonly Statement[] {
   const prefix = prefixOf(owner.installation);
   return [
     senderStatement(`${markOf(owner)}-topics`, queueArn, topicPrincipals, [`arn:${partition}:sns:*:${account}:${prefix}-*`]),

@@ -145,7 +145,7 @@ describe('an apply', () => {
   it('writes nothing where S3 has something that this version does not know', async () => {
     const world = await startWorld();
     world.aws.parts.notifications.set('photos', '<NotificationConfiguration><New/></NotificationConfiguration>');
-    const refusal = { code: 'connect.unknown-configuration', message: expect.stringContaining('<New>') };
+    const refusal = { extra: { finding: 'connect.unknown-configuration' }, message: expect.stringContaining('<New>') };
     await expect(world.apply()).rejects.toMatchObject(refusal);
     expect(world.aws.writes).toEqual([]);
   });
@@ -346,7 +346,7 @@ describe('a pause', () => {
     expect(await world.resume()).toMatchObject({ state: 'applied' });
     expect(world.aws.snapshot()).toEqual(applied);
     expect((await world.gap())?.lastSeenMs).toBe(world.clock.nowMs() + 360_000);
-    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.not-paused' });
+    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.blocked' });
   });
 
   it('is completed by the next one wherever it was killed, and so is its end', async () => {
@@ -357,7 +357,7 @@ describe('a pause', () => {
         await world.killed([hook, at], world.pause);
         expect(await world.pause()).toMatchObject({ state: 'paused' });
         expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
-        await world.killed([hook, at], world.resume).catch((error: unknown) => expect(error).toMatchObject({ code: 'connect.not-paused' }));
+        await world.killed([hook, at], world.resume).catch((error: unknown) => expect(error).toMatchObject({ code: 'connect.blocked' }));
         expect(await world.connection()).toMatchObject({ state: 'applied' });
       }
     }
@@ -369,12 +369,12 @@ describe('a pause', () => {
     world.aws.before = interruptAt(1, (call) => call === 'putNotification');
     await expect(world.apply({}, { token: plan.token })).rejects.toThrow('killed');
     expect(await world.connection()).toMatchObject({ state: 'applying' });
-    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.not-paused' });
+    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.blocked' });
   });
 
   it('is refused for the other sources, and where nothing was made', async () => {
     const world = await startWorld();
-    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.not-applied' });
+    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.blocked' });
     await world.agree({ source: 'eventbridge' });
     await expect(world.pause()).rejects.toMatchObject({ code: 'connect.blocked' });
   });

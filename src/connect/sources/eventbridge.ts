@@ -52,17 +52,13 @@ export function ruleChanges(look: Look): readonly Change[] {
       part: 'rule',
       action: present === undefined ? 'create' : 'change',
       name: rule.arn,
-      before: present && documentOf(present, target),
+      before: present && { EventPattern: present.pattern, State: present.isEnabled ? 'ENABLED' : 'DISABLED', Target: target },
       after: { EventPattern: rule.pattern, State: 'ENABLED', Target: rule.target },
       touches: [],
       isOfLetters: !differs.rule && isTargetRight(omit(rule.target, 'DeadLetterConfig'), target),
       make: (signal) => makeRule(look, { rule, present, differs }, signal),
     },
   ];
-}
-
-function documentOf({ pattern, isEnabled }: ObservedRule, target: Target | undefined): object {
-  return { EventPattern: pattern, State: isEnabled ? 'ENABLED' : 'DISABLED', Target: target };
 }
 
 interface RuleChange {

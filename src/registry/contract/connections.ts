@@ -123,8 +123,7 @@ const params = z.object({ bucket: bucketName });
 const PHOTOS = { params: { bucket: 'photos' } };
 const AWS_ERRORS = [
   'connect.embedded',
-  'connect.no-queue',
-  'connect.other-account',
+  'connect.blocked',
   'connect.queue-missing',
   ...AWS_REFUSALS,
   'bucket.missing',
@@ -132,15 +131,7 @@ const AWS_ERRORS = [
   's3.throttled',
   's3.credentials',
 ] as const;
-const WRITE_ERRORS = [
-  'connect.overlap',
-  'connect.unknown-configuration',
-  'connect.blocked',
-  'connect.changed-meanwhile',
-  'connect.destination',
-  'connect.busy',
-  'connect.removing',
-] as const;
+const WRITE_ERRORS = ['connect.overlap', 'connect.changed-meanwhile', 'connect.destination', 'connect.busy', 'connect.removing'] as const;
 
 /** The errors of whatever makes a bucket's parts. */
 export const APPLY_ERRORS = [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'] as const;
@@ -172,7 +163,7 @@ export const connectionRows = {
     answer: connection,
     status: 200,
     otherStatuses: { 202: 'Not applied yet: send the request again.' },
-    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'bucket.not-connected', 'audit.unavailable', 'connect.not-applied', 'connect.not-paused'],
+    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'bucket.not-connected', 'audit.unavailable'],
     example: { ...PHOTOS, body: { paused: true } },
     cli: [
       {
