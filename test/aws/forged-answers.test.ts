@@ -2,13 +2,12 @@
  * What stands between Tally and S3 may answer in its place: proxies, caches, sign-in pages. None of their answers deletes a
  * document, on any path that writes tombstones; the neighbour of each key is served by what S3 says.
  */
-import type { IncomingMessage } from 'node:http';
 import { allowance } from '../support/worlds/reindex.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Listing } from '../../src/aws/s3-listing.ts';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
+import { createFauxqs, type Fauxqs } from '../../src/demo/fauxqs.ts';
 import { systemClock } from '../../src/process/system-clock.ts';
-import { bucketRecordSchema } from '../../src/records/bucket.ts';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { createVisitLifecycle } from '../../src/repair/follow-lifecycle.ts';
@@ -18,11 +17,12 @@ import { createReconcileTurn } from '../../src/repair/reconcile-turn.ts';
 import { createBulkWriter } from '../../src/observing/bulk-writer.ts';
 import { createObserving } from '../../src/observing/observer.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
+import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 import { type TestAws, createTestAws } from '../support/servers/aws.ts';
-import { startListingServer, type ListingServer } from '../support/servers/listing/listing-server.ts';
+import { startFaultProxy, type FaultProxy, type PassingRequest } from '../support/servers/fault-proxy.ts';
 
 /** In key order: the neighbour is settled with the forged key. */
 const KEY = 'live.txt';
@@ -92,34 +92,29 @@ const forgeries: readonly Forgery[] = [
   ...listings.map(([what, list]) => ({ what: `a proxy’s 404 to HEAD, and to a listing ${what}`, head: blocked, list })),
 ];
 
-const bucketOfTest = bucketRecordSchema.parse({
-  bucket: 'photos',
-  region: 'us-east-1',
-  source: 'routed',
-  versioning: { status: 'never', observedAtMs: 0 },
-  enrich: 'none',
-  floor: 0,
-  createdAtMs: 0,
-  createdBy: 'test',
-  checkedAtMs: 0,
-});
+const bucketOfTest = recordOf('photos', { source: 'routed' });
 
 describe('a forged answer deletes no document', () => {
-  let server: ListingServer;
+  let s3: Fauxqs;
+  let proxy: FaultProxy;
   let aws: TestAws;
 
   beforeAll(async () => {
-    server = await startListingServer();
-    aws = createTestAws(server.url);
+    s3 = await createFauxqs('us-east-1');
+    s3.s3.createBucket('photos');
+    proxy = await startFaultProxy(await s3.app.listen({ host: '127.0.0.1', port: 0 }));
+    aws = createTestAws(proxy.url);
   });
   afterAll(async () => {
     await aws.dispose();
-    await server.close();
+    await proxy.close();
+    await s3.app.close();
   });
+
+  const put = (key: string): string => s3.s3.putObject('photos', key, Buffer.from(key)).etag.replaceAll('"', '');
 
   /** Both objects are in the bucket and in the index, where the documents are old. */
   async function setUp(more: Partial<ObjectDocument>) {
-    const contents = server.createBucket('photos');
     const index = createMemoryStore();
     const { state, objects, scan, maintenance } = index;
     const clock = systemClock;
@@ -133,7 +128,7 @@ describe('a forged answer deletes no document', () => {
     await updateRecord(state, refs.bucket('photos'), () => bucketOfTest);
     await objects.createBucket('photos');
     const atMs = clock.nowMs() - 40 * DAY_MS;
-    const truth = new Map([KEY, NEIGHBOUR].map((key) => [key, contents.put(key)]));
+    const truth = new Map([KEY, NEIGHBOUR].map((key) => [key, put(key)]));
     const at = new Date(atMs).toISOString();
     const document = {
       bucket: 'photos',
@@ -146,7 +141,7 @@ describe('a forged answer deletes no document', () => {
       ...more,
     } as const;
     await objects.write([...truth.keys()].map((key) => ({ document: { ...document, key }, equalClock: 'accept' as const })));
-    return { ...shared, contents, truth, state, objects, scan, maintenance, telemetry, circuits, storage, observe };
+    return { ...shared, truth, state, objects, scan, maintenance, telemetry, circuits, storage, observe };
   }
 
   type World = Awaited<ReturnType<typeof setUp>>;
@@ -185,12 +180,13 @@ describe('a forged answer deletes no document', () => {
     'in a re-index whose listing lacks the key': {
       document: {},
       async run(world) {
-        const { contents, objects, telemetry, circuits, clock, truth } = world;
+        const { objects, telemetry, circuits, clock, truth } = world;
         // it is there again when its HEAD is sent
-        server.beforeAnswer(({ operation, prefix }) => {
-          const state = truth.get(KEY);
-          if (operation === 'list' && prefix === '') contents.remove(KEY);
-          else if (state !== undefined) contents.put(KEY, state);
+        const rule = proxy.interfere({ kind: 'cut' }, ({ path }) => {
+          const { searchParams } = new URL(path, 'http://s3');
+          if (searchParams.has('list-type') && !searchParams.get('prefix')) s3.s3.deleteObject('photos', KEY);
+          else if (truth.has(KEY)) put(KEY);
+          return false;
         });
         const limits = { actionsMax: 100, bytesMax: 1_000_000, concurrency: 1 };
         const { writeAll } = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
@@ -201,6 +197,7 @@ describe('a forged answer deletes no document', () => {
         for (const range of [{ upTo: KEY }, { after: KEY }]) {
           await turn({ ...request, ...range }, controls, never);
         }
+        rule.remove();
       },
     },
   };
@@ -208,36 +205,35 @@ describe('a forged answer deletes no document', () => {
   describe.each(Object.entries(paths))('%s', (_, { document, run }) => {
     it.each(forgeries)('by $what', async (forgery) => {
       const world = await setUp(document);
-      server.setForger((incoming, outgoing) => {
-        const forged = forgedAnswer(forgery, incoming);
-        if (forged === undefined) return false;
-        outgoing.writeHead(forged.status, forged.headers).end(incoming.method === 'HEAD' ? '' : forged.body);
-        return true;
-      });
+      const rules = answersOf(forgery).map(([answer, matches]) => proxy.interfere({ kind: 'answer', ...answer }, matches));
       await run(world);
-      server.setForger(undefined);
-      server.beforeAnswer(undefined);
+      for (const rule of rules) rule.remove();
       const [stored, neighbour] = await world.objects.getMany('photos', [KEY, NEIGHBOUR]);
       expect(stored?.deleted).toBe(false);
-      expect(['old', world.truth.get(KEY)?.etag]).toContain(stored?.etag);
-      expect(neighbour).toMatchObject({ deleted: false, settled: true, etag: world.truth.get(NEIGHBOUR)?.etag });
+      expect(['old', world.truth.get(KEY)]).toContain(stored?.etag);
+      expect(neighbour).toMatchObject({ deleted: false, settled: true, etag: world.truth.get(NEIGHBOUR) });
     });
 
     it('but S3’s own answer does', async () => {
       const world = await setUp(document);
-      world.contents.remove(KEY);
+      s3.s3.deleteObject('photos', KEY);
       world.truth.delete(KEY);
       await run(world);
-      server.beforeAnswer(undefined);
       const [stored, neighbour] = await world.objects.getMany('photos', [KEY, NEIGHBOUR]);
       expect(stored).toMatchObject({ deleted: true, settled: true });
-      expect(neighbour).toMatchObject({ deleted: false, etag: world.truth.get(NEIGHBOUR)?.etag });
+      expect(neighbour).toMatchObject({ deleted: false, etag: world.truth.get(NEIGHBOUR) });
     });
   });
 });
 
-function forgedAnswer({ head, list, bucket }: Forgery, { method, url = '' }: IncomingMessage): Answer | undefined {
-  const { pathname, searchParams } = new URL(url, 'http://localhost');
-  if (method === 'HEAD') return pathname === `/photos/${KEY}` ? head : pathname.replace(/\/$/, '') === '/photos' ? bucket : undefined;
-  return searchParams.get('prefix') === KEY ? list : undefined;
+/** What is answered in the place of S3, and to which requests. */
+function answersOf({ head, list, bucket }: Forgery): readonly (readonly [Answer, (request: PassingRequest) => boolean])[] {
+  const isHead = (path: string) => (request: PassingRequest) =>
+    request.method === 'HEAD' && request.path.replace(/\/?(\?.*)?$/, '') === path;
+  const isList = ({ method, path }: PassingRequest) => method === 'GET' && new URL(path, 'http://s3').searchParams.get('prefix') === KEY;
+  return [
+    [head, isHead(`/photos/${KEY}`)],
+    ...(list === undefined ? [] : [[list, isList] as const]),
+    ...(bucket === undefined ? [] : [[bucket, isHead('/photos')] as const]),
+  ];
 }

@@ -14,8 +14,6 @@ import type { ObjectIndex, ObjectScan } from '../../src/store/store.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeStorage } from '../support/fakes/ports.ts';
-import { firstOf } from '../support/servers/listing/contents.ts';
-import { createKeySpace } from '../support/servers/listing/key-space.ts';
 import { allowance, bucketRecord } from '../support/worlds/reindex.ts';
 
 /** As many pages as are in memory at once, and five times as many. */
@@ -30,15 +28,24 @@ const clock = systemClock;
 const { telemetry } = createTelemetry({ level: 'silent', clock });
 const circuits = createTestCircuits({ clock, telemetry });
 
+/** So long ago that no document is in flight. */
+const WRITTEN_MS = Date.UTC(2024, 0, 1);
+const keyAt = (at: number): string => `team/day/part-${String(at).padStart(7, '0')}.json`;
+const stateAt = (at: number) => ({
+  etag: keyAt(at).padStart(32, 'e'),
+  sizeBytes: at,
+  storageClass: 'STANDARD',
+  lastModifiedMs: WRITTEN_MS,
+});
+const firstAfter = (key: string): number => (key === '' ? 0 : Number(/\d+/.exec(key)?.[0]) + 1);
+
 /** Both sides of a bucket, computed from the numbers of its keys. A tenth differs, so that all is kept for a moment that can be. */
 function sidesOf(count: number) {
-  const space = createKeySpace('deep', count);
   const differs = (at: number): 'missing' | 'stale' | 'phantom' | undefined =>
     at % 10 === 0 ? (['missing', 'stale', 'phantom'] as const)[(at / 10) % 3] : undefined;
-  const firstAfter = (key: string): number => firstOf(count, (at) => compareKeys(space.keyAt(at), key) > 0);
   const documentAt = (at: number): ObjectDocument => {
-    const { lastModifiedMs, ...state } = space.stateAt(at);
-    const facts = { bucket: bucketRecord.bucket, key: space.keyAt(at), settled: true, source: 'listing', cause: {} } as const;
+    const { lastModifiedMs, ...state } = stateAt(at);
+    const facts = { bucket: bucketRecord.bucket, key: keyAt(at), settled: true, source: 'listing', cause: {} } as const;
     const times = { clock: lastModifiedMs * 1_000, stateAtMs: lastModifiedMs, nowMs: lastModifiedMs };
     return documentOf({ ...facts, ...times, state: { present: true, lastModifiedMs, ...state } });
   };
@@ -53,11 +60,11 @@ function sidesOf(count: number) {
       const found = numbers(after, limit, 'phantom');
       // keys are parts of the text of their page, which V8 keeps as long as one of them
       const keys = found
-        .map((at) => `${space.keyAt(at)}\n${' '.repeat(300)}`)
+        .map((at) => `${keyAt(at)}\n${' '.repeat(300)}`)
         .join('')
         .split(/\n */);
       const objects = found.map((at, index) => {
-        const state = { present: true, ...space.stateAt(at) } as const;
+        const state = { present: true, ...stateAt(at) } as const;
         return { key: keys[index] ?? '', state: differs(at) === 'stale' ? { ...state, etag: 'another' } : state };
       });
       return { objects, observedAtMs: clock.nowMs(), isTruncated: objects.length === limit };

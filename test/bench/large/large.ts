@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { runLarge, type LargeCase, type LargeResult } from './world.ts';
-import { keyShapes, type KeyShape } from '../../support/servers/listing/key-space.ts';
+import { keyShapes, type KeyShape } from '../reindex/listing/key-space.ts';
 import { commandOf, countOption, countsOption, namesOption } from '../bench-command.ts';
 import { tableText } from '../report.ts';
 

@@ -2,8 +2,8 @@
 import type { PresentState } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
 import type { ScannedDocument } from '../../../src/store/store.ts';
-import { firstOf } from '../../support/servers/listing/contents.ts';
-import { createKeySpace, stateOf, type KeyShape } from '../../support/servers/listing/key-space.ts';
+import { firstOf } from '../reindex/listing/contents.ts';
+import { createKeySpace, stateOf, type KeyShape } from '../reindex/listing/key-space.ts';
 
 /** Objects share this many states: what makes a state costs more than comparing it, and its content changes nothing. */
 const STATES = 1_024;

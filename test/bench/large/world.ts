@@ -19,7 +19,7 @@ import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createRandom } from '../../support/random/seeded.ts';
 import { reindexRequest } from '../../support/requests.ts';
-import type { KeyShape } from '../../support/servers/listing/key-space.ts';
+import type { KeyShape } from '../reindex/listing/key-space.ts';
 import { createLargeObjects } from './objects.ts';
 import {
   createCores,

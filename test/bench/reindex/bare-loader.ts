@@ -9,7 +9,7 @@ import { createOpenSearchClient, type OpenSearchClient } from '../../../src/stor
 import { bulkAction, linesOf } from '../../../src/store/opensearch/bulk.ts';
 import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import { documentOf } from '../../../src/ordering/document.ts';
-import type { KeySpace } from '../../support/servers/listing/key-space.ts';
+import type { KeySpace } from './listing/key-space.ts';
 
 export interface Load {
   readonly url: string;

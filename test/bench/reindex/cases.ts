@@ -2,11 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Job, JobCounts } from '../../../src/registry/contract/job.ts';
 import type { EnrichMode } from '../../../src/records/bucket.ts';
-import { createContents } from '../../support/servers/listing/contents.ts';
+import { createContents } from './listing/contents.ts';
 import { applyDrift } from './drift.ts';
 import type { Drift } from './drift.ts';
-import { createKeySpace } from '../../support/servers/listing/key-space.ts';
-import type { KeyShape, KeySpace } from '../../support/servers/listing/key-space.ts';
+import { createKeySpace } from './listing/key-space.ts';
+import type { KeyShape, KeySpace } from './listing/key-space.ts';
 import type { Latency } from './listing-control.ts';
 import { loadBare, type Load } from './bare-loader.ts';
 import { probeLag } from './live-lag.ts';

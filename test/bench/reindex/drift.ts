@@ -1,5 +1,5 @@
-import type { Contents } from '../../support/servers/listing/contents.ts';
-import type { KeySpace } from '../../support/servers/listing/key-space.ts';
+import type { Contents } from './listing/contents.ts';
+import type { KeySpace } from './listing/key-space.ts';
 
 /** What a drift did: what a reconcile with an index of before has to find. */
 export interface Drift {

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { z } from 'zod';
-import type { RequestCounts } from '../../support/servers/listing/listing-server.ts';
+import type { RequestCounts } from './listing/listing-server.ts';
 import { controlListingServer, type Control } from './listing-control.ts';
 
 const startedSchema = z.object({ url: z.string() });

@@ -5,10 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { compareKeys } from '../../../src/base/key-order.ts';
 import { createRandom } from '../../support/random/seeded.ts';
-import { firstOf, type Contents } from '../../support/servers/listing/contents.ts';
-import { createKeySpace, keyShapes } from '../../support/servers/listing/key-space.ts';
-import { END, headOf, objectXml, urlEncoded, type PageRequest } from '../../support/servers/listing/listing-page.ts';
-import { questionOf, type ListingServer, type Question, type RequestCounts } from '../../support/servers/listing/listing-server.ts';
+import { firstOf, type Contents } from './listing/contents.ts';
+import { createKeySpace, keyShapes } from './listing/key-space.ts';
+import { END, headOf, objectXml, urlEncoded, type PageRequest } from './listing/listing-page.ts';
+import { questionOf, type ListingServer, type Question, type RequestCounts } from './listing/listing-server.ts';
 import { applyDrift } from './drift.ts';
 
 /** Each answer comes after a time between mean − jitter and mean + jitter. */

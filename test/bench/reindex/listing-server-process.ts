@@ -1,5 +1,5 @@
 /** The listing server as a process of its own: `fork` it, and it sends its URL; it ends with its parent. */
-import { startListingServer } from '../../support/servers/listing/listing-server.ts';
+import { startListingServer } from './listing/listing-server.ts';
 import { obey } from './listing-control.ts';
 
 const server = await startListingServer();

@@ -1,7 +1,7 @@
 /** Whether an index says what a bucket says: by sums over all objects, since two million do not stay in memory twice. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { Contents } from '../../support/servers/listing/contents.ts';
+import type { Contents } from './listing/contents.ts';
 
 /** Of a set of objects, whatever their order. */
 export interface Fingerprint {

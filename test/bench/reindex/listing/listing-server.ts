@@ -9,7 +9,7 @@ import type { Contents } from './contents.ts';
 import { createKeySpace } from './key-space.ts';
 import type { KeyShape, ListedState } from './key-space.ts';
 import { keyOfToken, renderPage } from './listing-page.ts';
-import { closeServer, listen } from '../listening.ts';
+import { closeServer, listen } from '../../../support/servers/listening.ts';
 
 type Operation = 'list' | 'head' | 'head-bucket' | 'versioning' | 'location' | 'lifecycle';
 
