@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { faultOf } from '../../src/base/fault.ts';
 import type { Store } from '../../src/store/store.ts';
+import { awkwardKeys as awkwardInEvents } from '../support/event-fixtures.ts';
 
 /** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
 export interface OpenStore {
@@ -13,6 +14,16 @@ export interface OpenStore {
   /** Closes the store and removes what it left behind. */
   dispose(): Promise<void>;
 }
+
+/** 512 bytes is OpenSearch's largest id: keys on both sides of it. */
+const longKeys = ['e'.repeat(510), 'e'.repeat(511), 'e'.repeat(1_024), '\u00e9'.repeat(512), `${'x'.repeat(1_023)}y`];
+/** Where UTF-8 and UTF-16 have another order. */
+const highKeys = ['\ud7ff', '\ue000', '\uffee', '\ufffd', '\uffff', '\u{1f600}a', '\u{10ffff}', '\u{10ffff}\u{10ffff}'];
+const oddKeys = String.raw`* */a ? _ _id % %25 a a% a%b a* a*b a_ a_b a?b a\ a\b aa ab k:a /leading quote"quote'`.split(' ');
+const spacedKeys = [' ', 'new\nline\r\n\ttab', 'u\u0308ni\u0308', '\u0130\u00df\u03a3'];
+
+/** Keys that have been seen to go wrong in events, and those that a store could take for a query, a pattern or another id. */
+export const awkwardKeys: readonly string[] = [...new Set([...awkwardInEvents, ...oddKeys, ...spacedKeys, ...longKeys, ...highKeys])];
 
 export const DAY_MS = 86_400_000;
 export const iso = (ms: number): string => new Date(ms).toISOString();
