@@ -1,6 +1,6 @@
 /** One key of an S3 bucket: its versions, and how each operation changes them. It says what S3 would tell of the operation. */
 import type { Change } from '../../../src/events/record.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../../support/random/seeded.ts';
 
 /** The content of a key: an etag, or null when absent. */
 export type Content = string | null;
@@ -97,7 +97,7 @@ export function createSimBucket(
 
   function removeVersion(): Operation | undefined {
     if (status === 'never' || versions.length === 0) return undefined;
-    const [version] = versions.splice(random.int(0, versions.length - 1), 1);
+    const [version] = versions.splice(random.integer(0, versions.length - 1), 1);
     return { change: { kind: 'deleted' }, name: 'DeleteObject', ...named(version!.id) };
   }
 

@@ -40,7 +40,7 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
   }
 
   function lookLater(): void {
-    world.at(world.nowMs + world.random.int(1_000, LOOK_MS), () => {
+    world.at(world.nowMs + world.random.integer(1_000, LOOK_MS), () => {
       if (mark === undefined || isReconciling) return;
       // the clock of the worker that looks is that of SQS
       const nowMs = world.nowMs - s3AheadMs;

@@ -5,7 +5,7 @@
 import type { BucketSource } from '../../../src/records/bucket.ts';
 import { dialectFacts, type ChangeRecord, type Dialect } from '../../../src/events/record.ts';
 import { createSimBucket, type Content, type Operation, type VersioningStatus } from './bucket.ts';
-import { randomOf, type Random } from './random.ts';
+import { createRandom, type Random } from '../../support/random/seeded.ts';
 
 /** What the histories of a mix have beside delays, repeats, crashes and reconciles, which all of them have. */
 export interface Mix {
@@ -92,7 +92,7 @@ interface Teller {
 
 /** Draws a history: 1 to 7 operations, with what its mix adds. */
 export function drawHistory(seed: number, mix: Mix): History {
-  const random = randomOf(seed);
+  const random = createRandom(seed);
   const { source, tellers } = drawTellers(random, mix);
   const bucket = createSimBucket(random, {
     status: random.pick(mix.versioning === 'changes' ? USUALLY_NEVER : ['never', 'never', 'enabled', 'suspended']),
@@ -104,7 +104,7 @@ export function drawHistory(seed: number, mix: Mix): History {
   const messages: SimMessage[] = [];
   const tell = createTelling(random, { mix, tellers, messages });
   let atMs = START_MS;
-  for (let index = 0, count = random.int(1, 7); index < count; index += 1) {
+  for (let index = 0, count = random.integer(1, 7); index < count; index += 1) {
     atMs += random.pick(gapsOf(mix));
     if (mix.versioning === 'changes' && random.chance(0.1)) {
       bucket.setVersioning(bucket.status === 'enabled' ? 'suspended' : 'enabled');
@@ -169,19 +169,21 @@ function createTelling(random: Random, { mix, tellers, messages }: Telling): (op
   const coarse = random.chance(0.15);
 
   return function tell(operation, atMs) {
-    const preciseUs = Math.max(lastSequencerUs + random.int(1, 5), (atMs + random.int(-13 * SECOND, 13 * SECOND)) * 1_000);
+    const preciseUs = Math.max(lastSequencerUs + random.integer(1, 5), (atMs + random.integer(-13 * SECOND, 13 * SECOND)) * 1_000);
     const sequencerUs = coarse ? Math.floor(preciseUs / 1_000_000) * 1_000_000 : preciseUs;
     lastSequencerUs = preciseUs;
     const isLost = mix.losses === 'lossy' && random.chance(0.4);
     const believable = operation.change.kind === 'lifecycle-expired' ? (atMs - (operation.lastedMs ?? 0)) * 1_000 : sequencerUs;
     const sequencer = random.chance(mix.bursts ? 0.8 : 0.93) ? sequencerText(believable) : IMPLAUSIBLE_SEQUENCER;
     // one source at least tells of it, any other may lose it
-    const certain = random.int(0, tellers.length - 1);
+    const certain = random.integer(0, tellers.length - 1);
     tellers.forEach((teller, index) => {
       if (isLost || (index !== certain && random.chance(0.4))) return;
       if (operation.isDenied === true && !hasNoSequencers(teller.dialect)) return;
       const endedMs = atMs - (operation.lastedMs ?? 0);
-      const eventTimeMs = hasNoSequencers(teller.dialect) ? Math.floor(endedMs / SECOND) * SECOND : endedMs + random.int(-SECOND, SECOND);
+      const eventTimeMs = hasNoSequencers(teller.dialect)
+        ? Math.floor(endedMs / SECOND) * SECOND
+        : endedMs + random.integer(-SECOND, SECOND);
       const record = recordOf(teller, operation, { eventTimeMs, sequencer });
       send(random, messages, { atMs, mix, record, teller });
     });
@@ -256,8 +258,8 @@ function forge(
 
 /** One or two outages, anywhere from before the first event to long after the last. */
 function drawOutages(random: Random, endMs: number): readonly Outage[] {
-  return Array.from({ length: random.int(1, 2) }, () => {
-    const fromMs = START_MS + random.int(-20 * SECOND, endMs - START_MS + random.pick([60, 600]) * SECOND);
+  return Array.from({ length: random.integer(1, 2) }, () => {
+    const fromMs = START_MS + random.integer(-20 * SECOND, endMs - START_MS + random.pick([60, 600]) * SECOND);
     const worker = random.chance(0.6) ? random.pick([0, 0, 1, 2]) : undefined;
     return { part: random.pick(['s3', 's3', 'index', 'cluster'] as const), worker, fromMs, toMs: fromMs + random.pick(OUTAGES) };
   });

@@ -5,7 +5,7 @@
 import type { Content } from './bucket.ts';
 import { createGaps } from './gaps.ts';
 import { drawHistory, START_MS, type History, type Mix } from './history.ts';
-import { randomOf, type Random } from './random.ts';
+import { createRandom, type Random } from '../../support/random/seeded.ts';
 import { createReconcile } from './reconcile.ts';
 import { productRules, type Rules } from './rules.ts';
 import { createWorker, type Worker } from './worker.ts';
@@ -33,7 +33,7 @@ const SKEWS = [0, 0, -400, 5 * SECOND, -90 * SECOND, -900 * SECOND, 300 * SECOND
 /** Draws the history of a seed, plays it to its end, and says what index and bucket hold then. */
 export function play(seed: number, mix: Mix, rules: Rules = productRules): Result {
   const history = drawHistory(seed, mix);
-  const random = randomOf(seed ^ 0x5bd1e995);
+  const random = createRandom(seed ^ 0x5bd1e995);
   const world = createWorld(history, random, rules);
   /** Whether a provisional document may be left without a message that settles it. */
   let isOrphanPossible = mix.handsOver;
@@ -41,7 +41,7 @@ export function play(seed: number, mix: Mix, rules: Rules = productRules): Resul
     isOrphanPossible = true;
   });
   const gaps = createGaps(world, reconcile);
-  const workers = Array.from({ length: random.int(1, 3) }, (_, id) =>
+  const workers = Array.from({ length: random.integer(1, 3) }, (_, id) =>
     createWorker(world, {
       id,
       skewMs: random.pick(SKEWS) - history.s3AheadMs,
@@ -74,7 +74,7 @@ export function play(seed: number, mix: Mix, rules: Rules = productRules): Resul
 function sweepUnsettled(world: World, worker: () => Worker): void {
   for (let sweeps = 0; world.stored?.settled === false && sweeps < SWEEPS_MAX; sweeps += 1) {
     const agedMs = Math.max(world.nowMs, world.stored.clock / 1_000 + SWEEP_AGE_MS);
-    world.at(agedMs + world.random.int(0, SWEEP_EVERY_MS), () => worker().observeAgain());
+    world.at(agedMs + world.random.integer(0, SWEEP_EVERY_MS), () => worker().observeAgain());
     world.runAll();
   }
 }
@@ -86,25 +86,26 @@ export function isWrong({ index, unswept, bucket, settled, isGapOpen }: Result):
 
 /** A lossy history is reconciled once all is over; any history may be reconciled in its midst. */
 function reconcileTimes({ mix, endMs }: History, random: Random): readonly number[] {
-  const midst = random.chance(0.5) ? [START_MS + random.int(0, endMs - START_MS + 120 * SECOND)] : [];
-  return mix.losses === 'lossy' ? [...midst, endMs + random.int(1, 600 * SECOND)] : midst;
+  const midst = random.chance(0.5) ? [START_MS + random.integer(0, endMs - START_MS + 120 * SECOND)] : [];
+  return mix.losses === 'lossy' ? [...midst, endMs + random.integer(1, 600 * SECOND)] : midst;
 }
 
 /** Versioning is read now and then, and often around a delete. Each reading is an answer of S3's with its D. */
 function readVersioning(world: World): void {
   const { history, random } = world;
   const latestMs = history.endMs + 60 * SECOND;
-  for (let reads = random.int(0, 3); reads > 0; reads -= 1) world.at(random.int(START_MS - 60 * SECOND, latestMs), () => read(world));
-  for (const { atMs } of history.changes) if (random.chance(0.6)) world.at(atMs + random.int(0, 12 * SECOND), () => read(world));
+  for (let reads = random.integer(0, 3); reads > 0; reads -= 1)
+    world.at(random.integer(START_MS - 60 * SECOND, latestMs), () => read(world));
+  for (const { atMs } of history.changes) if (random.chance(0.6)) world.at(atMs + random.integer(0, 12 * SECOND), () => read(world));
 }
 
 function read(world: World): void {
   const { history, random } = world;
   if (world.outEndMs('s3') !== undefined || world.outEndMs('cluster') !== undefined) return;
   const durationMs = random.pick([5, 50, 800, 9_000]);
-  const status = valueAt(history.versioning, world.nowMs + random.int(0, durationMs));
+  const status = valueAt(history.versioning, world.nowMs + random.integer(0, durationMs));
   const dateMs = Math.floor((world.nowMs + durationMs) / SECOND) * SECOND;
-  world.at(world.nowMs + durationMs + random.int(0, 3 * SECOND), () => {
+  world.at(world.nowMs + durationMs + random.integer(0, 3 * SECOND), () => {
     if (world.outEndMs('cluster') === undefined) world.storeVersioning({ status, observedAtMs: dateMs - durationMs });
   });
 }

@@ -31,7 +31,7 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
       world.at(answeredMs + random.pick([0, 50, 4_000]), () => {
         if (world.outEndMs('cluster') !== undefined) return world.whenUp(['cluster'], () => reconcile(done));
         world.storeFloor(observedAtMs);
-        world.at(world.nowMs + RECONCILE_WAIT_MS + random.int(0, 5_000), () =>
+        world.at(world.nowMs + RECONCILE_WAIT_MS + random.integer(0, 5_000), () =>
           compare(() => end(() => done(coversBefore({ observedAtMs, sentMs })))),
         );
       });
@@ -102,7 +102,7 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
     { listed, read, round }: { readonly listed: Answer; readonly read: Stored | undefined; readonly round: number },
     done: () => void,
   ): void {
-    world.at(world.nowMs + random.int(0, 3_000), () => {
+    world.at(world.nowMs + random.integer(0, 3_000), () => {
       if (world.outEndMs('s3') !== undefined) return compare(done);
       const { content, observedAtMs, answeredMs } = world.ask(world.nowMs);
       const decision = decideSeen(presentOf(content) ?? { present: false }, documentOf(read), observedAtMs);
@@ -127,7 +127,7 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
   function write(answeredMs: number, { next, equalClock, again, refused, written }: PlannedWrite): void {
     const expiresAtMs = answeredMs + rules.answerLifeMs;
     if (world.nowMs > expiresAtMs) return again();
-    world.at(random.int(world.nowMs, expiresAtMs), function now() {
+    world.at(random.integer(world.nowMs, expiresAtMs), function now() {
       world.send({
         next,
         equalClock,

@@ -54,7 +54,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
   function receive(message: SimMessage): void {
     if (random.chance(0.1)) {
       // a crash: the message comes back after its visibility timeout; half of the crashes come when all is done but the acknowledgement
-      comesBack(message, random.int(1_000, 60_000));
+      comesBack(message, random.integer(1_000, 60_000));
       if (random.chance(0.5)) return;
     }
     attempt(message, undefined);
@@ -104,7 +104,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
   function writeExact(message: SimMessage, hint: ExactHint): void {
     const content = hint.state.present ? (hint.state.etag ?? null) : null;
     const next = { clock: hint.clock, content, settled: true, stateAtMs: message.record.eventTimeMs ?? world.nowMs };
-    world.at(world.nowMs + random.int(0, rules.answerLifeMs), function write() {
+    world.at(world.nowMs + random.integer(0, rules.answerLifeMs), function write() {
       world.send({
         next,
         equalClock: 'refuse',
@@ -140,7 +140,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
     const { content, observedAtMs, answeredMs } = world.ask(world.nowMs);
     world.at(answeredMs, () => {
       if (world.outEndMs('s3', id) !== undefined) return waitTogether('s3', members);
-      world.at(answeredMs + random.int(0, rules.answerLifeMs), () => {
+      world.at(answeredMs + random.integer(0, rules.answerLifeMs), () => {
         if (joinable === members) joinable = undefined;
         const ending = random.chance(0.05) ? random.pick(['crash', 'expired'] as const) : 'written';
         if (ending === 'written') writeSeen(members, { content, observedAtMs });
@@ -177,12 +177,12 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
       }
       const verdict = plan.verdicts[index]!;
       if (verdict.final || (answer === 'superseded' && !rules.refusedProvisionalStays)) return;
-      comesBack(message, verdict.dueInS * 1_000 + random.int(0, 2_000));
+      comesBack(message, verdict.dueInS * 1_000 + random.integer(0, 2_000));
     });
   }
 
   function crashed(members: readonly Member[]): void {
-    for (const { message } of members) if (message !== undefined) comesBack(message, random.int(1_000, 60_000));
+    for (const { message } of members) if (message !== undefined) comesBack(message, random.integer(1_000, 60_000));
   }
 
   // ── outages ──
@@ -205,7 +205,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
     }
     if (random.chance(0.5)) return world.at(endMs + random.pick([0, 0, 5_000, 60_000]), () => attempt(message, tie));
     // a trial of another record may have ended the outage for this one a little earlier or later
-    comesBack(message, endMs - world.nowMs + random.int(0, 300_000));
+    comesBack(message, endMs - world.nowMs + random.integer(0, 300_000));
   }
 
   return {

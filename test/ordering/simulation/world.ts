@@ -7,7 +7,7 @@ import { PLAUSIBLE_MS, TOMBSTONE_LIFE_MS } from '../../../src/ordering/constants
 import type { Versioning } from '../../../src/records/bucket.ts';
 import type { Content } from './bucket.ts';
 import { START_MS, type History, type Part } from './history.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../../support/random/seeded.ts';
 import type { Rules } from './rules.ts';
 
 export interface Stored {
@@ -147,9 +147,9 @@ export function createWorld(history: History, random: Random, rules: Rules): Wor
     const met = random.chance(0.5)
       ? history.messages.find(({ receivedAtMs: [receivedMs = 0] }) => receivedMs > agedMs)?.receivedAtMs[0]
       : undefined;
-    at(met === undefined ? agedMs + random.int(0, 86_400_000) : met - random.int(0, 10_000), () => {
+    at(met === undefined ? agedMs + random.integer(0, 86_400_000) : met - random.integer(0, 10_000), () => {
       if (stored?.clock !== tombstone.clock || stored.content !== null) return;
-      at(nowMs + random.int(0, 10_000), () => {
+      at(nowMs + random.integer(0, 10_000), () => {
         if (!rules.purgesByClock || stored?.clock === tombstone.clock) stored = undefined;
       });
     });
@@ -179,8 +179,8 @@ export function createWorld(history: History, random: Random, rules: Rules): Wor
     whenUp,
     ask(sentMs) {
       const durationMs = random.pick(DURATIONS);
-      const momentMs = sentMs + random.int(0, durationMs);
-      const dateMs = Math.floor((sentMs + random.int(momentMs - sentMs, durationMs)) / 1_000) * 1_000;
+      const momentMs = sentMs + random.integer(0, durationMs);
+      const dateMs = Math.floor((sentMs + random.integer(momentMs - sentMs, durationMs)) / 1_000) * 1_000;
       return { content: valueAt(history.changes, momentMs), observedAtMs: dateMs - durationMs, answeredMs: sentMs + durationMs };
     },
     send({ next, equalClock, worker, answered, failed }) {
@@ -192,7 +192,7 @@ export function createWorld(history: History, random: Random, rules: Rules): Wor
       });
     },
     recordOfAge(ageMaxMs, reader) {
-      let readMs = nowMs - random.int(0, ageMaxMs);
+      let readMs = nowMs - random.integer(0, ageMaxMs);
       for (const { part, worker, fromMs, toMs } of history.outages) {
         if (part !== 'cluster' || (worker !== undefined && worker !== reader) || readMs < fromMs || readMs >= toMs) continue;
         if (nowMs - fromMs > ageMaxMs) return undefined;

@@ -6,6 +6,8 @@ export interface Random {
   /** A whole number from `min` to `max`, both included. */
   integer(min: number, max: number): number;
   pick<Item>(items: readonly Item[]): Item;
+  /** True this often. */
+  chance(probability: number): boolean;
 }
 
 /** mulberry32. */
@@ -18,7 +20,7 @@ export function createRandom(seed: number): Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
   const integer = (min: number, max: number): number => min + Math.floor(next() * (max - min + 1));
-  return { integer, pick: (items) => items[integer(0, items.length - 1)]! };
+  return { integer, pick: (items) => items[integer(0, items.length - 1)]!, chance: (probability) => next() < probability };
 }
 
 /** Lets the program's own chance (parts of waits, the ends of ids) be this one while `run` runs, so that a seed tells one story. */
