@@ -120,17 +120,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       expect(await stateOf(container, 'OOMKilled')).toBe('false');
     });
 
-    test('serves the panel, which was built with the image', async () => {
-      // the test before found its object in the files of the index, perhaps before the restarted process listens
-      const page = await eventually('the panel answers', () => fetchedIn(container, 'http://127.0.0.1:8080/panel/'));
-      const files = [...page.matchAll(/(?:src|href)="((?:panel|style)-[^"]+)"/g)].map(([, file = '']) => file);
-      expect(files.map((file) => file.replace(/-.*/, '')).toSorted()).toEqual(['panel', 'style']);
-      for (const file of files) expect(await fetchedIn(container, `http://127.0.0.1:8080/panel/${file}`), file).not.toBe('');
-      const script = files.find((file) => file.startsWith('panel')) ?? '';
-      // what bundled packages demand
-      expect(await fetchedIn(container, `http://127.0.0.1:8080/panel/${script}`)).toMatch(/Copyright.*MIT/is);
-    });
-
     test('becomes unhealthy when its process hangs, and healthy again when it goes on', async () => {
       await becomes('healthy');
       await docker(['kill', '--signal', 'STOP', container]);
@@ -313,15 +302,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     }
   });
 });
-
-/** What a URL answers inside of a container. Fails unless it succeeds. */
-function fetchedIn(container: string, url: string): Promise<string> {
-  const script = `fetch('${url}').then(async (answer) => {
-    process.exitCode = answer.ok ? 0 : 1;
-    process.stdout.write(await answer.text());
-  })`;
-  return docker(['exec', container, 'node', '-e', script]);
-}
 
 /** The keys of the objects of a load. */
 function keysBelow(prefix: string): readonly string[] {

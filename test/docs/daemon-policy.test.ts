@@ -1,83 +1,38 @@
-/** config/aws/daemon-policy.json permits what the code asks of AWS. docs/reference/permissions.md is written from the same table (generated.test.ts). */
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+/** The permissions of `tally iam-policy` are what the code asks of AWS. connect/aws/iam-policy.test.ts uses each but those of trails and keys. */
+import { globSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { permissions } from '../../src/connect/permissions.rules.ts';
 import { ROOT, textOf } from './pages.ts';
 
-describe('config/aws/daemon-policy.json', () => {
-  const statementSchema = z.object({ Action: z.union([z.string().transform((action) => [action]), z.array(z.string())]) });
-  const policy = z
-    .object({ Version: z.literal('2012-10-17'), Statement: z.array(statementSchema) })
-    .parse(JSON.parse(textOf('config/aws/daemon-policy.json')));
-
-  it('permits what the code asks of AWS, and nothing else', async () => {
-    const commands = (await commandsInSource()).filter((command) => !OF_PERSONS.has(command));
-    const asked = commands.flatMap((command) => ACTIONS[command] ?? [`no action is known for ${command}`]);
-    const permitted = policy.Statement.flatMap(({ Action }) => Action);
-    expect([...new Set(permitted)].toSorted()).toEqual([...new Set([...asked, ...ACTIONS_OF_SQS])].toSorted());
-  });
-});
-
-/** What IAM calls the permission of each request that the code can make. HEAD and LIST stand for the bytes and the bucket. */
-const ACTIONS: Readonly<Record<string, readonly string[]>> = {
-  ReceiveMessageCommand: ['sqs:ReceiveMessage'],
-  SendMessageCommand: ['sqs:SendMessage'],
-  DeleteMessageBatchCommand: ['sqs:DeleteMessage'],
-  ChangeMessageVisibilityBatchCommand: ['sqs:ChangeMessageVisibility'],
-  GetQueueAttributesCommand: ['sqs:GetQueueAttributes'],
-  GetQueueUrlCommand: ['sqs:GetQueueUrl'],
-  ConfirmSubscriptionCommand: ['sns:ConfirmSubscription'],
-  GetTopicAttributesCommand: ['sns:GetTopicAttributes'],
-  HeadObjectCommand: ['s3:GetObject', 's3:GetObjectVersion'],
-  GetObjectTaggingCommand: ['s3:GetObjectTagging', 's3:GetObjectVersionTagging'],
-  HeadBucketCommand: ['s3:ListBucket'],
-  ListObjectsV2Command: ['s3:ListBucket'],
-  GetBucketVersioningCommand: ['s3:GetBucketVersioning'],
-  GetBucketLifecycleConfigurationCommand: ['s3:GetLifecycleConfiguration'],
-  ListMultipartUploadsCommand: ['s3:ListBucketMultipartUploads'],
-  GetBucketNotificationConfigurationCommand: ['s3:GetBucketNotification'],
-  ListSubscriptionsByTopicCommand: ['sns:ListSubscriptionsByTopic'],
-  GetSubscriptionAttributesCommand: ['sns:GetSubscriptionAttributes'],
-  PublishCommand: ['sns:Publish'],
-  DescribeRuleCommand: ['events:DescribeRule'],
-  ListRulesCommand: ['events:ListRules'],
-  ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
-  ListTagsForResourceCommand: ['events:ListTagsForResource'],
-  ListQueueTagsCommand: ['sqs:ListQueueTags'],
-  DescribeTrailsCommand: ['cloudtrail:DescribeTrails'],
-  GetTrailStatusCommand: ['cloudtrail:GetTrailStatus'],
-  GetEventSelectorsCommand: ['cloudtrail:GetEventSelectors'],
+/** What IAM calls by another name than the SDK. HEAD and LIST stand for the bytes and the bucket. */
+const RENAMED: Readonly<Record<string, readonly string[]>> = {
+  's3:HeadObject': ['s3:GetObject', 's3:GetObjectVersion'],
+  's3:GetObjectTagging': ['s3:GetObjectTagging', 's3:GetObjectVersionTagging'],
+  's3:HeadBucket': ['s3:ListBucket'],
+  's3:ListObjectsV2': ['s3:ListBucket'],
+  's3:ListMultipartUploads': ['s3:ListBucketMultipartUploads'],
+  's3:GetBucketLifecycleConfiguration': ['s3:GetLifecycleConfiguration'],
+  's3:GetBucketNotificationConfiguration': ['s3:GetBucketNotification'],
+  's3:PutBucketNotificationConfiguration': ['s3:PutBucketNotification'],
+  // with its tags
+  'events:PutRule': ['events:PutRule', 'events:TagResource'],
+  // it needs no permission
+  'sts:GetCallerIdentity': [],
 };
-/** A person makes these: `tally iam-policy --for connecting` and `tally iam-policy --for setup`. The last one needs no permission. */
-const OF_PERSONS = new Set([
-  'CreateTopicCommand',
-  'SetTopicAttributesCommand',
-  'SubscribeCommand',
-  'UnsubscribeCommand',
-  'SetSubscriptionAttributesCommand',
-  'SetQueueAttributesCommand',
-  'CreateQueueCommand',
-  'PutBucketNotificationConfigurationCommand',
-  'PutRuleCommand',
-  'PutTargetsCommand',
-  'RemoveTargetsCommand',
-  'DeleteRuleCommand',
-  'PutEventSelectorsCommand',
-  'TagQueueCommand',
-  'TagResourceCommand',
-  'GetCallerIdentityCommand',
-]);
 /** SQS itself asks KMS, as the caller, where a queue has a key of the user's own. */
-const ACTIONS_OF_SQS = ['kms:Decrypt', 'kms:GenerateDataKey'];
+const OF_SQS = ['kms:Decrypt', 'kms:GenerateDataKey'];
 
-/** The commands of the AWS SDK that the source imports. */
-async function commandsInSource(): Promise<readonly string[]> {
-  const files = (await readdir(join(ROOT, 'src'), { recursive: true })).filter((name) => name.endsWith('.ts'));
-  const texts = await Promise.all(files.map((name) => readFile(join(ROOT, 'src', name), 'utf8')));
-  const imports = texts.flatMap((text) =>
-    [...text.matchAll(/import \{([^}]+)\} from '@aws-sdk\/client-\w+'/g)].map(([, names = '']) => names),
+/** The requests that the source can send, each as `service:Name`. */
+function requestsInSource(): readonly string[] {
+  return globSync('src/**/*.ts', { cwd: ROOT }).flatMap((file) =>
+    [...textOf(file).matchAll(/import \{([^}]+)\} from '@aws-sdk\/client-(\w+)'/g)].flatMap(([, names = '', client = '']) =>
+      [...names.matchAll(/\b([A-Z]\w+?)(?:Batch)?Command\b/g)].map(([, name]) => `${client === 'eventbridge' ? 'events' : client}:${name}`),
+    ),
   );
-  const commands = imports.flatMap((names) => names.match(/\b[A-Z]\w+Command\b/g) ?? []);
-  return [...new Set(commands)];
 }
+
+it('permit what the code asks of AWS, and nothing else', () => {
+  const asked = requestsInSource().flatMap((request) => RENAMED[request] ?? [request]);
+  const permitted = permissions.flatMap(({ actions }) => actions);
+  expect([...new Set(permitted)].toSorted()).toEqual([...new Set([...asked, ...OF_SQS])].toSorted());
+});
