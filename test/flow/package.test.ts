@@ -89,7 +89,7 @@ describe('the package', () => {
     expect((await run('npx', [packageJson.name, '--version'], { cwd: app, env })).stdout).toBe(`${packageJson.version}\n`);
   });
 
-  it('indexes an object, and its command finds it', async () => {
+  it('indexes an object, its command finds it, and it serves the panel that was built when it was packed', async () => {
     const registry = await startEmbeddedRegistry(main);
     onTestFinished(() => registry.close());
     await registry.put('demo', ['docs/annual report.pdf']);
@@ -100,16 +100,16 @@ describe('the package', () => {
       return found.includes('docs/annual report.pdf');
     });
     expect(JSON.parse(found)).toMatchObject({ items: [{ bucket: 'demo', key: 'docs/annual report.pdf' }] });
-  });
 
-  it('serves the panel that was built when it was packed', async () => {
-    const registry = await startEmbeddedRegistry(main);
-    onTestFinished(() => registry.close());
-    const answer = await fetch(`${registry.controlUrl}/panel/`);
-    const page = await answer.text();
-    expect(answer.status, page).toBe(200);
+    const served = async (path: string): Promise<string> => {
+      const answer = await fetch(`${registry.controlUrl}/panel/${path}`);
+      expect(answer.status, path).toBe(200);
+      return answer.text();
+    };
+    const page = await served('');
     expect(page).toBe(await readFile(join(app, 'node_modules/@tally-index/tally/dist/panel/index.html'), 'utf8'));
-    for (const [, file = ''] of page.matchAll(/(?:src|href)="((?:panel|style)-[^"]+)"/g))
-      expect((await fetch(`${registry.controlUrl}/panel/${file}`)).status, file).toBe(200);
+    const files = await Promise.all([...page.matchAll(/(?:src|href)="((?:panel|style)-[^"]+)"/g)].map(([, file = '']) => served(file)));
+    // what bundled packages demand
+    expect(files.join('\n')).toMatch(/Copyright.*MIT/is);
   });
 });
