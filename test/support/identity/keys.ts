@@ -5,17 +5,12 @@ import type { Actor } from '../../../src/base/actor.ts';
 import type { LoginRules } from '../../../src/identity/login-rules.rules.ts';
 import type { UserRecord } from '../../../src/identity/user.rules.ts';
 import { createAuthenticateKey, createLiveKeys } from '../../../src/identity/authenticate-key.ts';
-import { createConnectBucket } from '../../../src/connect/connect.ts';
-import { operationsOn } from '../worlds/operations.ts';
-import { createGapReports } from '../../../src/observing/gaps.ts';
+import { createSubjects } from '../worlds/operations.ts';
 import { createFailedAttempts, type FailedAttempt } from '../../../src/identity/audit-windows.ts';
-import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { updateRecord } from '../../../src/store/stored.ts';
-import { createFakeAws, connectionsOn } from '../fakes/aws-parts.ts';
-import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
-import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
 import { sessionActor, userRecord } from './actors.ts';
 import { refs } from '../../../src/identity/refs.ts';
 
@@ -53,27 +48,7 @@ export function createKeyProcess({ store, clock, claimsDays, rules = annRules }:
   };
   const liveKeys = createLiveKeys({ state, rules, clock });
   const keyParts = { state, liveKeys, clock, telemetry, ...(claimsDays !== undefined && { claimsDays }) };
-  const storage = createFakeStorage(clock);
-  const gaps = createGapReports({ state: store.state, clock, telemetry });
-  const checked = operationsOn({
-    store,
-    gaps,
-    storage,
-    clock,
-    telemetry,
-    connectBucket: createConnectBucket({ state: store.state, objects: store.objects, storage, gaps, clock, telemetry }),
-    deadLetters: createDeadLetters({
-      queues: createFakeQueues(clock),
-      state: store.state,
-      gaps,
-      clock,
-      telemetry,
-      queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
-      bucketQueueUrls: ['http://queues/events'],
-    }),
-    connections: connectionsOn(createFakeAws(), { state: store.state, storage, clock }),
-    keys: { liveKeys, rules },
-  });
+  const { storage, operations: checked } = createSubjects({ store, clock, telemetry, keys: { liveKeys, rules } });
   const operations: Operations = checkingRequests(checked);
   const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });
   const authenticateKey = createAuthenticateKey({ ...keyParts, attempts });
