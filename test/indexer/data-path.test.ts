@@ -3,16 +3,8 @@ import { clockOfMs } from '../../src/ordering/clock.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { circuitsReported } from '../support/fakes/circuits.ts';
 import { letterNotes } from '../../src/events/dead-letter.ts';
-import {
-  BUCKET,
-  createIngestWorld,
-  DEAD_LETTERS,
-  nativeRecord,
-  QUEUE,
-  sequencerAt,
-  syntheticRecord,
-  type IngestWorld,
-} from '../support/worlds/ingest.ts';
+import { BUCKET, createIngestWorld, nativeRecord, sequencerAt, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { DEAD_LETTERS, QUEUE } from '../support/worlds/roles.ts';
 
 const MINUTE_MS = 60_000;
 const unreachable = new FaultError('index.unreachable', 'no route');

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { circuitsReported } from '../support/fakes/circuits.ts';
 import { refs } from '../../src/store/stored.ts';
-import { BUCKET, createIngestWorld, QUEUE, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { BUCKET, createIngestWorld, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { QUEUE } from '../support/worlds/roles.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;

@@ -6,7 +6,8 @@ import { lastReceiveOf } from '../../src/events/outcome.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { createLetterBrowser, createLetterWatch } from '../../src/repair/dead-letters.ts';
 import { readNow } from '../support/fakes/dead-letter-queues.ts';
-import { createIngestWorld, DEAD_LETTERS, nativeRecord, QUEUE, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { createIngestWorld, nativeRecord, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { DEAD_LETTERS, QUEUE } from '../support/worlds/roles.ts';
 
 const MINUTE_MS = 60_000;
 const BUCKETS = ['photos', 'denied', 'poisoned'];

@@ -1,12 +1,9 @@
 /** Processes with the role `reindex`: the product's own parts on the fakes. They start and stop as there is work, and may be killed. */
-import { createReindexRole } from '../../../src/repair/jobs.ts';
-import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
-import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
-import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { createRepair } from '../../support/worlds/roles.ts';
 
 /** What a process repeats every second or so is repeated this often here: nothing that is tested depends on it, and a year has 31 million seconds. */
 const REPEAT_MS = 15_000;
@@ -33,19 +30,7 @@ export function startWorker({ name, store, s3, clock, telemetry }: WorkerParts):
   const own = { clock: mortalClock(clock, dead.signal), telemetry };
   const state = mortal(store.state, dead.signal);
   const objects = mortal(store.objects, dead.signal);
-  const circuits = createTestCircuits({ ...own, stopped: dead.signal });
-  const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-  const { writeAll } = createBackgroundWriter({ ...own, circuits, objects, limits, liveIsBusy: () => false });
-  const turn = createReconcileTurn({ ...own, circuits, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
-  const role = createReindexRole({
-    ...own,
-    store: { state, scan: store.scan },
-    listing: s3,
-    turn,
-    circuits,
-    worker: name,
-    listings: 4,
-  });
+  const role = createRepair({ ...own, store: { state, objects, scan: store.scan }, s3, stopped: dead.signal, worker: name, listings: 4 });
   role.start();
   return { stop: () => role.stop(AbortSignal.abort(new Error('at once'))), kill: () => dead.abort(new Error(`${name} was killed`)) };
 }

@@ -6,26 +6,20 @@ import type { BucketRecord } from '../../../src/records/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../../src/ordering/document.ts';
 import type { FaultError, FaultCode } from '../../../src/base/fault.ts';
 import { markId, markSchema, type DirtyMark } from '../../../src/records/dirty.ts';
-import { createConnectBucket } from '../../../src/connect/connect.ts';
-import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
-import { createGapReports } from '../../../src/observing/gaps.ts';
-import { createIngestRole, type IngestLimits } from '../../../src/indexer/indexer.ts';
+import type { IngestLimits } from '../../../src/indexer/indexer.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, Store, StateStore } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import type { QueueClient, QueueMessage, QueueReceiver } from '../../../src/aws/queues.ts';
 import type { EventCounter } from '../../../src/indexer/event-hours.ts';
-import { createQueueWatch } from '../../../src/observing/queue-watch.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/store/stored.ts';
 import { outcomeKinds } from '../../../src/events/outcome.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';
 import { guarded } from '../fakes/guarded.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
-import { createTestCircuits } from '../fakes/circuits.ts';
 import type { HandedOverRecord } from '../../../src/indexer/handover.ts';
+import { createIngest, DEAD_LETTERS, QUEUE } from './roles.ts';
 
-export const QUEUE = 'http://queues/bucket';
-export const DEAD_LETTERS = 'http://queues/dead';
 export const BUCKET = 'photos';
 
 /** How often an idle poller of the scripted receiver looks; also the step in which time moves at first. */
@@ -89,42 +83,15 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   let refusal: FaultError | undefined;
   const stopping = new AbortController();
   const state = store.state;
-  const common = { state, clock: workerClock, telemetry };
-  const gaps = createGapReports(common);
-  const connect = createConnectBucket({ ...common, objects: store.objects, storage: seenStorage, gaps });
-  for (const bucket of options.buckets ?? [BUCKET]) await connectBucket(bucket, options.bucket);
-  const queueWatch = createQueueWatch({
-    queues,
-    clock: workerClock,
-    telemetry,
-    bucketQueueUrls: [QUEUE],
-    deadLetterQueueUrl: undefined,
-  });
-  const deadLetters = createDeadLetters({
-    queues,
-    state,
-    gaps,
-    clock: workerClock,
-    telemetry,
-    queueWatch,
-    bucketQueueUrls: [QUEUE],
-  });
-  const circuits = createTestCircuits({
-    clock: workerClock,
-    telemetry,
-    probeCluster: () => store.objects.probe(),
-    stopped: stopping.signal,
-  });
   const handedOver: HandedOverRecord[] = [];
   const handoverState = { isPermitted: options.handsOver ?? true };
   const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1 });
-  const role = createIngestRole(
+  const { circuits, connect, role, start } = createIngest(
     {
       store,
       storage: seenStorage,
       queues,
       receiver,
-      circuits,
       handover: {
         get isPermitted() {
           return handoverState.isPermitted;
@@ -134,10 +101,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
           handedOver.push(record);
         },
       },
-      queueWatch,
-      bucketQueueUrls: [QUEUE],
-      connect,
-      gaps,
       clock: workerClock,
       telemetry,
       counter: options.counter?.({ state: store.plainState, clock: workerClock }) ?? { event: () => undefined },
@@ -147,7 +110,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
           confirmed.push(topicArn);
         },
       },
-      sendDeadLetter: deadLetters.send,
       isAws: options.isAws ?? true,
       limits: {
         ...LIMITS,
@@ -156,8 +118,8 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     },
     stopping,
   );
-  await queueWatch.start(stopping.signal);
-  role.start();
+  for (const bucket of options.buckets ?? [BUCKET]) await connectBucket(bucket, options.bucket);
+  await start();
 
   async function addBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
     storage.createBucket(bucket, { versioning: change.versioning?.status ?? 'never' });

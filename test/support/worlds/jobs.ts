@@ -7,21 +7,19 @@ import type { Job } from '../../../src/registry/contract/job.ts';
 import { jobSchema, type JobRecord, type Part } from '../../../src/records/job.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { tidyJobs } from '../../../src/repair/job-ends.ts';
-import { createReindexRole, type ReindexParts } from '../../../src/repair/jobs.ts';
+import type { ReindexParts } from '../../../src/repair/jobs.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import type { HeldJob, JobClaim } from '../../../src/repair/job-lease.ts';
 import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
-import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
-import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { withVirtualDelays } from '../fakes/virtual-delays.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
-import { createTestCircuits } from '../fakes/circuits.ts';
 import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
 import { reindexRequest } from '../requests.ts';
 import { BUCKET, settled } from './ingest.ts';
+import { createRepair } from './roles.ts';
 import { documentOf } from '../../../src/ordering/document.ts';
 import { clockOfMs } from '../../../src/ordering/clock.ts';
 
@@ -94,17 +92,12 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       ...store.objects,
       write: (writes, signal) => tapCall({ tap, dead: dead.signal }, 'objects.write', () => store.objects.write(writes, signal)),
     };
-    const writerLimits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-    const circuits = createTestCircuits(own);
-    const { writeAll } = createBackgroundWriter({ ...own, circuits, objects, limits: writerLimits, liveIsBusy: () => false });
-    const ownTurn = turn ?? createReconcileTurn({ ...own, circuits, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
-    const role = createReindexRole({
+    const role = createRepair({
       ...own,
-      store: { state: tappedState, scan: store.scan },
-      listing: s3,
-      turn: ownTurn,
+      store: { state: tappedState, objects, scan: store.scan },
+      s3,
+      turn,
       indexIsSlow,
-      circuits,
       worker: name,
       listings,
       ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps, lookForOverdue }),

@@ -7,9 +7,8 @@ import type { QueueClient, QueueMessage, QueueReceiver } from '../../../src/aws/
 import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
 import { guarded } from '../fakes/guarded.ts';
 import type { FakeQueues, FakeStorage } from '../fakes/ports.ts';
+import { QUEUE } from './roles.ts';
 
-export const QUEUE = 'http://queues/bucket';
-export const DEAD_LETTERS = 'http://queues/dead';
 const S3_MS = 20;
 const BULK_MS = 15;
 const RECEIVE_MS = 15;

@@ -9,24 +9,18 @@ import { markSchema, type DirtyMark } from '../../../src/records/dirty.ts';
 import { createAskToRepair, createCloseGaps } from '../../../src/repair/close-gaps.ts';
 import { createSchedules } from '../../../src/repair/schedules.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
-import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
-import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { createHandover, createHandoverPermission } from '../../../src/indexer/handover.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';
-import { createIngestRole, type IngestLimits } from '../../../src/indexer/indexer.ts';
+import type { IngestLimits } from '../../../src/indexer/indexer.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
-import { createQueueWatch } from '../../../src/observing/queue-watch.ts';
-import { createReindexRole } from '../../../src/repair/jobs.ts';
 import { listAllRecords, removeRecord } from '../../../src/store/stored.ts';
-import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
+import { circuitReported } from '../fakes/circuits.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, type FakeQueues } from '../fakes/ports.ts';
 import {
   alive,
   createPollers,
-  DEAD_LETTERS,
-  QUEUE,
   queuesThrough,
   storageThrough,
   storeThrough,
@@ -34,6 +28,7 @@ import {
   type Network,
   type Services,
 } from './worker-network.ts';
+import { createIngest, createRepair, DEAD_LETTERS, QUEUE } from './roles.ts';
 
 const MINUTE_MS = 60_000;
 /** Sleeps end on a grid, so that what many messages wait for is woken together. */
@@ -190,41 +185,23 @@ async function startWorker(shared: Shared, network: Network) {
   const store = storeThrough(shared, life);
   const storage = storageThrough(shared, life);
   const queues = queuesThrough(shared, life);
-  const { state } = store;
-  const common = { state, clock, telemetry };
-  const queueWatch = createQueueWatch({
-    ...common,
-    queues,
-    bucketQueueUrls: [QUEUE],
-    deadLetterQueueUrl: undefined,
-  });
-  const circuits = createTestCircuits({ ...common, probeCluster: () => store.objects.probe(), stopped: stopping.signal });
+  const common = { state: store.state, clock, telemetry };
   const permission = createHandoverPermission(common);
-  const gaps = createGapReports(common);
-  const role = createIngestRole(
+  const { role, start } = createIngest(
     {
-      isAws: true,
       ...common,
       store,
       storage,
       queues,
       receiver: createPollers({ queues: allQueues, life, pollers: options.pollers ?? 8 }),
-      circuits,
       handover: createHandover({ ...common, permission }),
-      queueWatch,
-      bucketQueueUrls: [QUEUE],
-      connect: createConnectBucket({ ...common, objects: store.objects, storage, gaps }),
-      gaps,
-      counter: { event: () => undefined },
-      topics: { confirm: async () => undefined },
       sendDeadLetter: async ({ messageId }, { code }) => void letters.set(messageId, code),
       limits: LIMITS,
     },
     stopping,
   );
-  await queueWatch.start(stopping.signal);
   await permission.watch(stopping.signal);
-  role.start();
+  await start();
   return {
     kill: () => end.abort(new Error('the worker was killed')),
     async stop(): Promise<void> {
@@ -243,30 +220,14 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   const { clock } = life;
   const store = storeThrough(shared, life);
   const storage = storageThrough(shared, life);
-  const { objects, scan, state } = store;
+  const { objects, state } = store;
   const common = { state, clock, telemetry };
-  const circuits = createTestCircuits({ ...common, probeCluster: () => objects.probe(), stopped: end.signal });
-  const { writeAll } = createBackgroundWriter({
-    ...common,
-    objects,
-    circuits,
-    limits: { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 2 },
-    liveIsBusy: () => false,
-  });
-  const turn = createReconcileTurn({ ...common, objects, scan, listing: storage, storage, writeAll, circuits });
-  const role = createReindexRole({
-    ...common,
-    store,
-    listing: storage,
-    turn,
-    circuits,
-    worker,
-    listings: 2,
-  });
+  const stops = { probeCluster: () => objects.probe(), stopped: end.signal };
+  const role = createRepair({ ...common, ...stops, store, s3: storage, worker, listings: 2 });
   const jobs = createReindexJobs(common);
   const askToRepair = createAskToRepair({ listing: storage, objects, clock });
   const closeGaps = createCloseGaps({ ...common, jobs, askToRepair });
-  const schedules = createSchedules({ ...common });
+  const schedules = createSchedules(common);
   const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, runMaxMs: 2 * MINUTE_MS };
   // the record of this schedule shows the workers that gaps are closed
   await schedules.runIfDue(gapSchedule, closeGaps, end.signal).catch(() => false);
