@@ -5,8 +5,7 @@ import { userIdOf } from '../../src/identity/user.rules.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { createPeople } from '../../src/identity/people.ts';
 import { purgeLogins } from '../../src/identity/purges.ts';
-import type { Store } from '../../src/store/store.ts';
-import { laggingState } from '../support/fakes/lagging-state.ts';
+import type { StateEntry, Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { ISSUER } from '../support/identity/fake-issuer.ts';
 import {
@@ -32,7 +31,24 @@ const aliceId = userIdOf(ISSUER, 's-alice');
 /** A store whose lists never show what is not written for them, as OpenSearch's do for up to a second. */
 function laggingStore(): Store {
   const store = createMemoryStore();
-  return { ...store, state: laggingState(store.state, { monotonicMs: () => 0 }, 1_000) };
+  const { state } = store;
+  const listed = new Map<string, readonly StateEntry[]>();
+  const listedOf = (entry: StateEntry): readonly StateEntry[] => listed.get(entry.id) ?? [entry];
+  return {
+    ...store,
+    state: {
+      ...state,
+      async put(entry, ...rest) {
+        const before = await state.get(entry.id);
+        const stored = await state.put(entry, ...rest);
+        if (stored === 'conflict') return stored;
+        if (entry.listed === 'soon') listed.set(entry.id, before === undefined ? [] : listedOf(before));
+        else listed.delete(entry.id);
+        return stored;
+      },
+      list: async (...asked) => (await state.list(...asked)).flatMap(listedOf),
+    },
+  };
 }
 
 /** Up to the consent page. */

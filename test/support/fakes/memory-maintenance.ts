@@ -1,8 +1,10 @@
 /** The part of the in-memory store that looks after the index when nobody asks. */
-import { written } from './written.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
 import type { ObjectMaintenance } from '../../../src/store/store.ts';
+
+/** The number of each document's write, in the feed's order; none: the feed does not have it. */
+export const written = new WeakMap<ObjectDocument, number>();
 
 /** Creates it over the documents of each bucket, by key. */
 export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string, ObjectDocument>>): ObjectMaintenance {
