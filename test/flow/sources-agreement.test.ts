@@ -105,7 +105,7 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
     { timeout: TEST_TIMEOUT_MS },
     async (source) => {
       const { store } = source;
-      const world = await startWorld({ store, regions: [] });
+      const world = await startWorld({ store });
       worlds.push(world);
       const { aws, daemon } = world;
       const bucket = await aws.createBucket({ versioned: true });

@@ -49,7 +49,7 @@ function regularUrl({ arn }: TestQueue): string {
 
 /** Puts an object; returns an event that names its version and order, as S3 sends it. */
 async function putExactly(aws: TestAws, bucket: string, key: string): Promise<string> {
-  const { VersionId, ETag = '' } = await aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: 'x' }));
+  const { VersionId, ETag = '' } = await aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: 'x', Tagging: 'team=ml' }));
   const object = { key, size: 1, eTag: ETag.replaceAll('"', ''), versionId: VersionId, sequencer: sequencerOf(Date.now() * 1_000) };
   const facts = { eventName: 'ObjectCreated:Put', eventTime: new Date().toISOString(), s3: { bucket: { name: bucket }, object } };
   return JSON.stringify({ Records: [{ eventVersion: '2.1', eventSource: 'aws:s3', awsRegion: aws.region, ...facts }] });
@@ -209,6 +209,8 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     await aws.setVersioning(bucket, 'Enabled');
     await aws.sendBodies(queue.url, [await putExactly(aws, bucket, 'version.txt')]);
     await has('before.txt', 'exact.txt', 'version.txt');
+    const tagged = (await itemsOf(`/v1/objects?bucket=${bucket}&tag=team=ml`)).map(({ key }) => key);
+    expect(tagged).toEqual(['exact.txt', 'version.txt']);
     const connection = { state: 'applied' };
     expect(await ask('POST', '/v1/buckets', { bucket, wired_by_hand: false })).toMatchObject({ connection });
     await aws.put(bucket, 'delivered.txt', 'x');
