@@ -8,15 +8,11 @@ import type { S3Object, S3Store } from './fauxqs.ts';
 type Listing = ReturnType<S3Store['listObjects']>;
 type ListingOptions = NonNullable<Parameters<S3Store['listObjects']>[1]>;
 
-export interface SortedListing {
-  /** All objects of a bucket, sorted by the UTF-8 bytes of their keys. Throws if the bucket does not exist. */
-  objectsOf(bucket: string): readonly S3Object[];
-  /** Must be called after an object of the bucket has changed. */
-  changed(bucket: string): void;
-}
-
-/** Replaces `store.listObjects` by one that lists in S3's order. It keeps each listed bucket's sorted objects until the bucket changes. */
-export function sortListings(store: S3Store): SortedListing {
+/**
+ * Replaces `store.listObjects` by one that lists in S3's order. It keeps each listed bucket's sorted objects until the bucket changes:
+ * call the function that it returns after every change of an object in the bucket.
+ */
+export function sortListings(store: S3Store): (bucket: string) => void {
   const listAll = store.listObjects.bind(store);
   const sorted = new Map<string, readonly S3Object[]>();
 
@@ -30,12 +26,7 @@ export function sortListings(store: S3Store): SortedListing {
   }
 
   store.listObjects = (bucket, options = {}) => pageOf(objectsOf(bucket), rangeOf(options));
-  return {
-    objectsOf,
-    changed: (bucket) => {
-      sorted.delete(bucket);
-    },
-  };
+  return (bucket) => void sorted.delete(bucket);
 }
 
 interface Range {

@@ -71,9 +71,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const topicArn = arnOf('sns', region, TOPIC);
   const queueArn = arnOf('sqs', region, embeddedQueues.bucket);
   const publish = (message: string): void => fauxqs.publish({ topicArn, queueArn, subject: 'Amazon S3 Notification', message });
-  const listing = sortListings(fauxqs.s3);
+  const forgetListing = sortListings(fauxqs.s3);
   watchObjects(fauxqs.s3, requestBucket, (change) => {
-    listing.changed(change.bucket);
+    forgetListing(change.bucket);
     publish(notificationOf(change, region, moments.next()));
   });
 

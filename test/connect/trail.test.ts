@@ -205,13 +205,6 @@ describe('the trail of a routed bucket', () => {
     }
   });
 
-  it('keeps its last advanced selector', async () => {
-    const alone = await startTrail({ selectors: { kind: 'advanced', list: [] } });
-    await alone.agree();
-    expect(await alone.remove()).toMatchObject([{ reason: expect.stringContaining('only one') }]);
-    expect(recordsBucket(alone.selectors(), photos)).toBe(true);
-  });
-
   // Bug (S3): the first plan said nothing. Fix: no apply adds this selector, so it is no part that is only not made yet
   it('is never changed if it belongs to others: it is not read, and the selector is printed, by the first plan too', async () => {
     const world = await startTrail({}, { trailBucket: 'trail-logs' });

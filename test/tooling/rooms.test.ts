@@ -52,7 +52,7 @@ const rooms: Readonly<Record<string, Room>> = {
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_827, budget: 1_600, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 4_200, first: 'indexer/data-path.ts' },
   repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 4_998, budget: 4_300, first: 'repair/close-gaps.ts' },
-  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_288, budget: 4_000, first: 'connect/loop.ts' },
+  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_280, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },
   registry: {
@@ -62,7 +62,7 @@ const rooms: Readonly<Record<string, Room>> = {
     first: 'registry/operations/operations.ts',
   },
   settings: { imports: [...GROUND], lines: 871, first: 'settings/settings.ts' },
-  demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 654, first: 'demo/server.ts' },
+  demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 645, first: 'demo/server.ts' },
   panel: { imports: [...PURE, 'contract'], lines: 5_000, first: 'panel/browser/shell.tsx' },
   cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_181, budget: 2_400, first: 'cli/run-cli.ts' },
   serve: {

@@ -40,8 +40,12 @@ export function ruleOf(spec: ConnectionSpec, pattern: object, target: Target): R
 
 /** The change of the rule and its target. Only what differs is written. */
 export function ruleChanges(look: Look): readonly Change[] {
-  const { desired, observed } = look;
-  const { rule } = desired;
+  const {
+    spec,
+    desired: { rule },
+    observed,
+    tools: { aws },
+  } = look;
   const present = existing(observed.rule);
   if (rule === undefined || isRuleForeign(look)) return [];
   const target = present && targetIn(rule, present);
@@ -56,33 +60,21 @@ export function ruleChanges(look: Look): readonly Change[] {
       after: { EventPattern: rule.pattern, State: 'ENABLED', Target: rule.target },
       touches: [],
       isOfLetters: !differs.rule && isTargetRight(omit(rule.target, 'DeadLetterConfig'), target),
-      make: (signal) => makeRule(look, { rule, present, differs }, signal),
+      // unless someone changed the rule since the plan, or it has another owner by now: then it is planned again
+      async make(signal): Promise<'waiting' | void> {
+        let now = existing(await aws.ruleOf(spec, rule.name, signal));
+        if (canonicalJson(now) !== canonicalJson(present)) return;
+        if (differs.rule) {
+          await aws.putRule(spec, rule, tagsOf(spec, spec.bucket), signal);
+          now = existing(await aws.ruleOf(spec, rule.name, signal));
+        }
+        // EventBridge shows a new rule and its tags some seconds later
+        if (now === undefined || !isOwn(now.tags, spec)) return 'waiting';
+        const isAsBefore = canonicalJson(targetIn(rule, now)) === canonicalJson(target);
+        if (differs.target && isAsBefore) await aws.putTarget(spec, rule, signal);
+      },
     },
   ];
-}
-
-interface RuleChange {
-  readonly rule: Rule;
-  readonly present: ObservedRule | undefined;
-  readonly differs: { readonly rule: boolean; readonly target: boolean };
-}
-
-/** Makes the change, unless someone changed the rule since the plan or it has another owner by now: then it is planned again. */
-async function makeRule(
-  { spec, tools: { aws } }: Look,
-  { rule, present, differs }: RuleChange,
-  signal?: AbortSignal,
-): Promise<'waiting' | void> {
-  let now = existing(await aws.ruleOf(spec, rule.name, signal));
-  if (canonicalJson(now) !== canonicalJson(present)) return;
-  if (differs.rule) {
-    await aws.putRule(spec, rule, tagsOf(spec, spec.bucket), signal);
-    now = existing(await aws.ruleOf(spec, rule.name, signal));
-  }
-  // EventBridge shows a new rule and its tags some seconds later
-  if (now === undefined || !isOwn(now.tags, spec)) return 'waiting';
-  const isAsBefore = canonicalJson(targetIn(rule, now)) === canonicalJson(present && targetIn(rule, present));
-  if (differs.target && isAsBefore) await aws.putTarget(spec, rule, signal);
 }
 
 function isRuleRight(rule: Rule, present: ObservedRule | undefined): boolean {
