@@ -5,7 +5,7 @@
  */
 import { TOMBSTONE_LIFE_MS } from '../ordering/constants.ts';
 import type { ObjectMaintenance, IndexWrite, ObjectIndex, AuditStore, WithPorts } from '../store/store.ts';
-import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
+import { sideBySide, VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
 import { createHash, randomUUID } from 'node:crypto';
 import { compareEveryMs, type BucketRecord } from '../records/bucket.ts';
 import { movedMarks } from '../records/position.ts';
@@ -234,18 +234,16 @@ export async function observeAgain(
   documents: readonly ObjectDocument[],
   isOver: () => boolean = () => false,
 ): Promise<number> {
-  let next = 0;
+  let observed = 0;
   let fault: Fault | undefined;
-  async function observeNext(): Promise<void> {
-    for (let document = documents[next]; document !== undefined && fault === undefined && !isOver(); document = documents[next]) {
-      next += 1;
-      const answer = await observeDocument(observe, bucket, document);
-      if (answer.kind === 'fault' && endsVisit(answer.fault.code)) fault = answer.fault;
-    }
-  }
-  await Promise.all(Array.from({ length: OBSERVATIONS_AT_ONCE }, observeNext));
+  await sideBySide(documents, OBSERVATIONS_AT_ONCE, async (document) => {
+    if (fault !== undefined || isOver()) return;
+    observed += 1;
+    const answer = await observeDocument(observe, bucket, document);
+    if (answer.kind === 'fault' && endsVisit(answer.fault.code)) ({ fault } = answer);
+  });
   if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
-  return next;
+  return observed;
 }
 
 function observeDocument(observe: Observe, bucket: BucketRecord, document: ObjectDocument): Promise<ObserveAnswer> {
