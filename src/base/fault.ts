@@ -89,6 +89,12 @@ export const faults = {
     advice:
       'Read the reason, then remove the addition to the state index: a pipeline, a second index behind its alias, or changed mappings.',
   },
+  /** A node of TALLY_INDEX_URL belongs to another cluster than the other nodes. */
+  'index.foreign-node': {
+    circuit: 'cluster',
+    opensAtOnce: true,
+    advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Until then, Tally writes nothing.',
+  },
   /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
     circuit: 'cluster',

@@ -80,6 +80,8 @@ export const requestErrors = {
   'connect.denied': 409,
   /** Another notification already receives the same events, and S3 permits only one. */
   'connect.overlap': 409,
+  /** The bucket's notification has a part that this version does not know; writing the notification could remove it. */
+  'connect.unknown-configuration': 409,
   /** S3 cannot reach a destination of the bucket's notification. */
   'connect.destination': 409,
   /** The state of the bucket, its connection or AWS makes the request impossible. */

@@ -213,7 +213,8 @@ export function refuse(plan: Plan, connection: Connection | undefined, options: 
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
-    throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `${what}: ${why}. ${inSentence(fix)}`, {
+    const isOfItsOwn = code === 'connect.overlap' || code === 'connect.unknown-configuration';
+    throw new RequestError(isOfItsOwn ? code : 'connect.blocked', `${what}: ${why}. ${inSentence(fix)}`, {
       finding: code,
       token: plan.token,
     });

@@ -145,7 +145,7 @@ describe('an apply', () => {
   it('writes nothing where S3 has something that this version does not know', async () => {
     const world = await startWorld();
     world.aws.parts.notifications.set('photos', '<NotificationConfiguration><New/></NotificationConfiguration>');
-    const refusal = { extra: { finding: 'connect.unknown-configuration' }, message: expect.stringContaining('<New>') };
+    const refusal = { code: 'connect.unknown-configuration', message: expect.stringContaining('<New>') };
     await expect(world.apply()).rejects.toMatchObject(refusal);
     expect(world.aws.writes).toEqual([]);
   });

@@ -28,8 +28,6 @@ const meanings: Readonly<Record<string, string>> = {
     'The trail in `TALLY_TRAIL_ARN` does not exist, is stopped, or writes its log files to this bucket, so that it would endlessly record its own deliveries.',
   'connect.trail-unchecked':
     "The trail isn't one that Tally may change, so Tally doesn't read it. Add the printed selector to its existing ones, or name it in `TALLY_TRAIL_ARN`.",
-  'connect.unknown-configuration':
-    "The bucket's notification configuration has a part that this version does not know. A write would delete it, so Tally writes nothing.",
   'connect.unproven':
     'No event has arrived through the connection since its last change; or, if a person decides what is sent, none for a created or none for a deleted object. Upload an object and delete it.',
 };

@@ -131,7 +131,14 @@ const AWS_ERRORS = [
   's3.throttled',
   's3.credentials',
 ] as const;
-const WRITE_ERRORS = ['connect.overlap', 'connect.changed-meanwhile', 'connect.destination', 'connect.busy', 'connect.removing'] as const;
+const WRITE_ERRORS = [
+  'connect.overlap',
+  'connect.unknown-configuration',
+  'connect.changed-meanwhile',
+  'connect.destination',
+  'connect.busy',
+  'connect.removing',
+] as const;
 
 /** The errors of whatever makes a bucket's parts. */
 export const APPLY_ERRORS = [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'] as const;

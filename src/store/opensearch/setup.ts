@@ -4,7 +4,7 @@ import { cachingLatest } from '../../base/latest.ts';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import type { Store } from '../store.ts';
-import type { OpenSearchClient } from './client.ts';
+import { createOpenSearchClient, type ClientOptions, type OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, parseAnswer, requestFault } from './faults.ts';
 
 export interface IndexNames {
@@ -44,6 +44,7 @@ export function indexNames(prefix: string): IndexNames {
 // ── the state index ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 interface SetupTarget {
+  readonly connection: ClientOptions;
   readonly client: OpenSearchClient;
   readonly names: IndexNames;
   /** Settings and mappings of the state index. */
@@ -56,13 +57,14 @@ const indicesSchema = z.record(
 );
 
 /**
- * Makes the state index. What another version has prepared is refused and left as it is, by
+ * Makes the state index, unless the nodes are not all of one cluster. What another version has prepared is refused and left as it is, by
  * the number of its schema (`_meta.schema` in config/opensearch/state.json, which is raised with each change of a record, a document or
  * an index). It needs the permissions of the object index on the indices of this prefix.
  */
-export function createIndexSetup({ client, names, newIndex }: SetupTarget): Store['setup'] {
+export function createIndexSetup({ connection, client, names, newIndex }: SetupTarget): Store['setup'] {
   return {
     async prepare(signal) {
+      await requireOneCluster(connection, signal);
       const read = { method: 'GET', path: `/${names.state}`, query: { filter_path: '*.aliases,*.mappings._meta' } } as const;
       let answer = await client.send(read, signal);
       if (isIndexMissing(answer)) {
@@ -78,6 +80,30 @@ export function createIndexSetup({ client, names, newIndex }: SetupTarget): Stor
       }
     },
   };
+}
+
+const rootSchema = z.object({ cluster_uuid: z.string() });
+
+/**
+ * Throws `index.foreign-node` if two nodes tell the ids of different clusters: half of the writes would go to each. A node that does
+ * not answer, or whose role does not permit `cluster:monitor/main`, is not compared.
+ */
+async function requireOneCluster(connection: ClientOptions, signal?: AbortSignal): Promise<void> {
+  const { urls } = connection;
+  if (urls.length === 1) return;
+  const clusters = await Promise.all(
+    urls.map(async (url) => {
+      const node = createOpenSearchClient({ ...connection, urls: [url] });
+      const answer = await node.send({ method: 'GET', path: '/' }, signal).catch(() => undefined);
+      await node.close();
+      return rootSchema.safeParse(answer?.body).data?.cluster_uuid;
+    }),
+  );
+  signal?.throwIfAborted();
+  const ids = new Set(clusters.filter((id) => id !== undefined));
+  if (ids.size <= 1) return;
+  const told = urls.map((url, at) => `${new URL(url).host}: ${clusters[at] ?? 'no answer'}`);
+  throw new FaultError('index.foreign-node', `the nodes belong to different clusters (${told.join(', ')})`);
 }
 
 /**

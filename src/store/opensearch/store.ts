@@ -40,7 +40,8 @@ export interface OpenSearchOptions {
  */
 export function createOpenSearchStore(options: OpenSearchOptions): Store {
   const { prefix, shards, replicas, clock, ...given } = options;
-  const client = createOpenSearchClient({ requestTimeoutMs: 15_000, ...given });
+  const connection = { requestTimeoutMs: 15_000, ...given };
+  const client = createOpenSearchClient(connection);
   const names = indexNames(prefix);
   // also set because an index without this setting stops refreshing while there are no searches
   const refreshed = { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` };
@@ -62,7 +63,12 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
     maintenance: createObjectMaintenance(client, names),
     usage: createObjectUsage(client, names),
     // one shard also where a cluster's default is five: a write that waits for a refresh waits for that of its shard
-    setup: createIndexSetup({ client, names, newIndex: withSettings(stateFile, { number_of_shards: 1, number_of_replicas: replicas }) }),
+    setup: createIndexSetup({
+      connection,
+      client,
+      names,
+      newIndex: withSettings(stateFile, { number_of_shards: 1, number_of_replicas: replicas }),
+    }),
     close: () => client.close(),
   };
 }

@@ -2,6 +2,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/store/opensearch/client.ts';
+import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import { faultOf } from '../../../src/base/fault.ts';
 import { closeServer, listen } from '../../support/servers/listening.ts';
 
 /** How a node answers. */
@@ -210,5 +213,33 @@ describe('a client of several nodes', () => {
     await client.close();
     await sent;
     await expect(client.send(read)).rejects.toMatchObject({ code: 'index.unreachable' });
+  });
+
+  describe('at preparing', () => {
+    const clusters: Record<string, Behaviour> = {
+      ours: answering(200, { cluster_uuid: 'ours' }),
+      theirs: answering(200, { cluster_uuid: 'theirs' }),
+      'one that does not say which': answering(403),
+      'one that does not answer': cutting,
+    };
+
+    async function prepared(names: readonly string[]): Promise<string> {
+      const nodes = await Promise.all(names.map((name) => startNode(clusters[name])));
+      const store = createOpenSearchStore({ urls: nodes.map(({ url }) => url), prefix: 'a', shards: 1, replicas: 0, clock: systemClock });
+      closers.push(() => store.close());
+      return store.setup.prepare().then(
+        () => 'prepared',
+        (error: unknown) => faultOf(error).code,
+      );
+    }
+
+    it('refuses nodes of two clusters, whatever a third says', async () => {
+      for (const third of Object.keys(clusters)) expect(await prepared(['ours', third, 'theirs'])).toBe('index.foreign-node');
+    });
+
+    it('goes on with nodes of one cluster, of which some do not say which it is', async () => {
+      for (const other of ['ours', 'one that does not say which', 'one that does not answer'])
+        expect(await prepared(['ours', other])).not.toBe('index.foreign-node');
+    });
   });
 });
