@@ -63,7 +63,7 @@ const rooms: Readonly<Record<string, Room>> = {
   },
   settings: { imports: [...GROUND], lines: 871, first: 'settings/settings.ts' },
   demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 645, first: 'demo/server.ts' },
-  panel: { imports: [...PURE, 'contract'], lines: 5_000, first: 'panel/browser/shell.tsx' },
+  panel: { imports: [...PURE, 'contract'], lines: 5_043, first: 'panel/browser/shell.tsx' },
   cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_181, budget: 2_400, first: 'cli/run-cli.ts' },
   serve: {
     imports: [
