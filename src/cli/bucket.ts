@@ -31,7 +31,7 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
       "Connects a bucket: shows what Tally will create in AWS, creates it, and starts a first re-index of the existing objects. If this would touch anyone else's resources, it stops unless you pass the plan's token. For a connected bucket, it applies the given options and recreates what is missing in AWS. Several buckets are connected a few at a time, each on its own; one table shows the results, and a second run continues and skips what is done.",
     )
     .argument('[names...]', 'one or more buckets')
-    .option('--from-file <file>', 'also the buckets listed in a file, one per line; - is stdin')
+    .option('--from-file <file>', 'also the buckets listed in a file, one per line')
     .option('--no-reindex', "do not index a new bucket's existing objects until a re-index is started")
     .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in the way', 'isPlan'));
   addOptions(add, 'addBucket', { without: ['bucket', 'reindex'], options: { topic_arn: 'topic', plan: 'agree' } });
@@ -43,7 +43,7 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     'tally bucket add --from-file buckets.txt',
   ).action(async (given: readonly string[], options: AddOptions) => {
     const { isPlan, plan, fromFile } = options;
-    const names = [...given, ...(fromFile === undefined ? [] : await namesIn(fromFile, dependencies))];
+    const names = [...given, ...(fromFile === undefined ? [] : namesIn(fromFile, dependencies))];
     const [name] = names;
     if (name === undefined) throw new CommandError('usage', 'name a bucket, or pass a file of buckets with --from-file');
     const isAlone = names.length === 1 && fromFile === undefined;
@@ -184,7 +184,7 @@ function planText(plan: PlanView): string {
 
 /** Several buckets in one command: a few at a time, independently, with one table of results. */
 
-type NamesDependencies = Pick<CliDependencies, 'readText' | 'streams'>;
+type NamesDependencies = Pick<CliDependencies, 'readText'>;
 
 /**
  * A bucket costs some five requests a second to EventBridge, which answers 50 a second, and one to CloudTrail, which answers ten:
@@ -194,26 +194,14 @@ const AT_ONCE = 8;
 /** Fifteen thousand names of the maximum length. */
 const NAMES_BYTES_MAX = 1_048_576;
 
-/** Reads names from a file, one a line; `-` is stdin, and `#` begins a comment. Throws {@link CommandError}. */
-async function namesIn(path: string, { readText, streams }: NamesDependencies): Promise<readonly string[]> {
-  const text = path === '-' ? await textOf(streams().stdin) : orUsage(path, () => readText(path, NAMES_BYTES_MAX));
+/** Reads names from a file, one a line; `#` begins a comment. Throws {@link CommandError}. */
+function namesIn(path: string, { readText }: NamesDependencies): readonly string[] {
+  const text = orUsage(path, () => readText(path, NAMES_BYTES_MAX));
   if (text === undefined) throw new CommandError('usage', `${path} is larger than 1 MiB, so it cannot be a list of buckets`);
   return text
     .split('\n')
     .map((line) => line.replace(/#.*/, '').trim())
     .filter((name) => name !== '');
-}
-
-async function textOf(stream: AsyncIterable<unknown>): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of stream) {
-    const read = Buffer.from(String(chunk));
-    bytes += read.byteLength;
-    if (bytes > NAMES_BYTES_MAX) return undefined;
-    chunks.push(read);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 type Row =

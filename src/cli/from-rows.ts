@@ -93,8 +93,7 @@ function addRowCommand(program: Command, cli: Cli, all: string, made: readonly M
           async (page) => pageIn.parse(await ask(page)),
           (item) => jsonText(lineOf(item), 'compact'),
         );
-      const isRepeated = 202 in (row.otherStatuses ?? {});
-      const answer = isRepeated ? await applied(cli, { json }, async () => connection.parse(await ask())) : await ask();
+      const answer = row.answer === connection ? await applied(cli, { json }, async () => connection.parse(await ask())) : await ask();
       // an operation without an answer has done as requested
       return print(cli, { json }, { command, given, answer: answer ?? requestOf(fields, given).params ?? {} });
     });

@@ -132,5 +132,5 @@ async function makeOne({ leases, signal }: Turn, change: Change): Promise<Made |
 }
 
 export function busy(): RequestError {
-  return new RequestError('connect.busy', 'another process is changing connections: repeat the request');
+  return new RequestError('connect.busy', 'another process is changing connections: repeat this in a minute');
 }

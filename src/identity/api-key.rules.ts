@@ -155,8 +155,8 @@ export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresIn
 }
 
 /** Whether what the owner's last login stated (groups, the administrator role) still counts for keys. */
-export function claimsCount(rolesSeenAtMs: number, claimsDays: number, nowMs: number): boolean {
-  return nowMs < rolesSeenAtMs + claimsDays * DAY_MS;
+export function claimsCount(lastLoginAtMs: number, claimsDays: number, nowMs: number): boolean {
+  return nowMs < lastLoginAtMs + claimsDays * DAY_MS;
 }
 
 /** The status at a moment. Exactly at its expiry, a key is EXPIRED. */

@@ -69,7 +69,7 @@ function judged({ record, owner }: LiveKey, claimsDays: number, nowMs: number): 
 
 /** The owner with what counts of the issuer's statements at the last login. */
 function countedOwner(owner: KnownUser, claimsDays: number, nowMs: number): KnownUser {
-  if (claimsCount(owner.rolesSeenAtMs, claimsDays, nowMs)) return owner;
+  if (claimsCount(owner.lastLoginAtMs, claimsDays, nowMs)) return owner;
   return { ...owner, groups: undefined, ...(owner.roleSource === 'rule' && { role: 'user' }) };
 }
 

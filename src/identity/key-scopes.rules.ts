@@ -29,9 +29,9 @@ export function scopesAsStored(requested: readonly KeyScope[]): readonly KeyScop
 /** What a key may do now: its scopes at creation, as far as its owner may do it. */
 export function effectiveScopes(
   stored: readonly KeyScope[],
-  { role, roleSource, rolesSeenAtMs }: Pick<UserRecord, 'role' | 'roleSource' | 'rolesSeenAtMs'>,
+  { role, roleSource, lastLoginAtMs }: Pick<UserRecord, 'role' | 'roleSource' | 'lastLoginAtMs'>,
   nowMs: number,
 ): readonly KeyScope[] {
-  const isOld = roleSource === 'rule' && nowMs - rolesSeenAtMs > CLAIMED_ROLE_MAX_MS;
+  const isOld = roleSource === 'rule' && nowMs - lastLoginAtMs > CLAIMED_ROLE_MAX_MS;
   return stored.filter((scope) => scopesOfRole(role).includes(scope) && !(scope === 'admin' && isOld));
 }

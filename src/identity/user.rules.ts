@@ -37,7 +37,6 @@ export const userRecordSchema = z.object({
   groupsLeftOut: z.literal(true).optional(),
   createdAtMs: z.number(),
   /** When the claims were last read from the issuer. */
-  rolesSeenAtMs: z.number(),
   lastLoginAtMs: z.number(),
   /** Set while the user is disabled. */
   disabledAtMs: z.number().optional(),

@@ -37,7 +37,6 @@ export function signIn(parts: SignInParts, identity: Identity, claims: Claims): 
       matched: matchedRules(rules, claims),
       groupsLeftOut: undefined,
       ...groupsOf(claims, rules.groupsClaim ?? 'groups'),
-      rolesSeenAtMs: nowMs,
       lastLoginAtMs: nowMs,
     };
   });

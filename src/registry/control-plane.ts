@@ -137,15 +137,9 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     return async (request, reply) => {
       const checked = read(request);
       const answer = await callOperation(row, checked, { actor: callers.actorOf(request), signal: endOfRequest(reply) });
-      return reply.code(isPending(row, answer) ? 202 : row.status).send(row.answer === undefined ? undefined : answer);
+      return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };
   }
-}
-
-/** Whether the answer asks for the request again, and the row has a status for that. */
-function isPending({ otherStatuses = {} }: PlacedRow, answer: unknown): boolean {
-  if (!(202 in otherStatuses) || typeof answer !== 'object' || answer === null) return false;
-  return 'state' in answer && answer.state === 'applying';
 }
 
 /** The guard of every request. Without identity, nothing else protects the control plane. */

@@ -1,5 +1,4 @@
 /** Serves the panel's files, compressed, with the policy under which browsers run them. */
-import { createHash } from 'node:crypto';
 import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -19,7 +18,6 @@ export async function noPanel(): Promise<never> {
 interface ServedFile {
   readonly plain: Uint8Array;
   readonly zipped: Uint8Array;
-  readonly etag: string;
 }
 
 const PAGE = 'index.html';
@@ -57,8 +55,7 @@ const compress = promisify(gzip);
 
 async function compressed(files: ReadonlyMap<string, Uint8Array>): Promise<ReadonlyMap<string, ServedFile>> {
   const entries = [...files].map(async ([name, plain]) => {
-    const etag = `"${createHash('sha256').update(plain).digest('base64url')}"`;
-    return [name, { plain, zipped: await compress(plain, { level: 9 }), etag }] as const;
+    return [name, { plain, zipped: await compress(plain, { level: 9 }) }] as const;
   });
   return new Map(await Promise.all(entries));
 }
@@ -81,16 +78,15 @@ function createSend(load: LoadFiles, notFound: string): Send {
   return async function send(name, request, reply, cacheControl) {
     const file = (await files()).get(name);
     if (file === undefined) throw new RequestError('request.not-found', notFound);
-    const { plain, zipped, etag } = file;
-    void reply.headers({ ...panelHeaders, etag, vary: 'accept-encoding', 'cache-control': cacheControl });
-    if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+    const { plain, zipped } = file;
+    void reply.headers({ ...panelHeaders, vary: 'accept-encoding', 'cache-control': cacheControl });
     void reply.type(types[extname(name)] ?? 'application/octet-stream');
     if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(plain);
     return reply.header('content-encoding', 'gzip').send(zipped);
   };
 }
 
-/** Browsers check each time whether the file has changed. */
+/** A page of a kilobyte, which names the other files. */
 const CHECKED = 'no-cache';
 /** The file's name changes with its content. */
 const KEPT = 'public, max-age=31536000, immutable';

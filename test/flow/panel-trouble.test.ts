@@ -32,6 +32,8 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   let act: Act | undefined;
   let refuses: 'nothing' | 'sums' | 'doctor' = 'nothing';
 
+  const paused = { code: 'connect.paused', severity: 'degraded', what: 'its notification is paused' } as const;
+  const pausedFinding = { ...paused, why: 'no events arrive', fix: 'tally bucket resume acme-scratch', blocks: false };
   const operations = troubledOperations();
   const panel = inChromium(() =>
     startPanelWorld({
@@ -46,7 +48,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
           return {
             ...found,
             wiring,
-            status: { state: act.kind === 'resume' ? 'paused' : 'differs', severity: 'bad', sentence: 'It differs', act },
+            status: { state: act.kind === 'resume' ? 'events_lost' : 'differs', severity: 'bad', sentence: 'It differs', act },
           };
         },
         explainObject: async (...asked) => {
@@ -73,7 +75,9 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
         },
         diagnoseBucket: async (...asked) => {
           if (refuses === 'doctor') throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself');
-          return operations.diagnoseBucket!(...asked);
+          const found = await operations.diagnoseBucket!(...asked);
+          // its status may be worse than that it is paused
+          return act?.kind === 'resume' ? { ...found, status: 'degraded' as const, findings: [pausedFinding] } : found;
         },
       },
     }),

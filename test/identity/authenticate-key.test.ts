@@ -31,7 +31,7 @@ describe('authentication with a key', () => {
       email: 'ann@third.example.com',
       scopes: ['read'],
     });
-    await changeUser('u-ann', { email: 'ann@elsewhere.example.com', rolesSeenAtMs: clock.nowMs() - 8 * DAY_MS });
+    await changeUser('u-ann', { email: 'ann@elsewhere.example.com', lastLoginAtMs: clock.nowMs() - 8 * DAY_MS });
     await clock.advance(5_000);
     expect(await a.authenticate(secret)).toMatchObject({ scopes: ['read', 'operate'] });
     // a granted role does not age

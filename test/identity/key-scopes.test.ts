@@ -22,14 +22,14 @@ describe('the scopes of a key', () => {
     const owners = fc.record({
       role: fc.constantFrom(...roles),
       roleSource: fc.constantFrom(...roleSources),
-      rolesSeenAtMs: fc.integer({ min: NOW_MS - 30 * DAY_MS, max: NOW_MS }),
+      lastLoginAtMs: fc.integer({ min: NOW_MS - 30 * DAY_MS, max: NOW_MS }),
     });
     fc.assert(
       fc.property(fc.subarray([...keyScopes]), owners, (stored, owner) => {
         const scopes = effectiveScopes(stored, owner, NOW_MS);
         for (const scope of scopes)
           expect([stored, scopesOfRole(owner.role)]).toEqual([expect.arrayContaining([scope]), expect.arrayContaining([scope])]);
-        const isOld = owner.roleSource === 'rule' && NOW_MS - owner.rolesSeenAtMs > 7 * DAY_MS;
+        const isOld = owner.roleSource === 'rule' && NOW_MS - owner.lastLoginAtMs > 7 * DAY_MS;
         if (isOld) expect(scopes).not.toContain('admin');
         else expect(scopes).toEqual(stored.filter((scope) => scopesOfRole(owner.role).includes(scope)));
       }),
@@ -38,7 +38,7 @@ describe('the scopes of a key', () => {
 
   it('lose admin when a role from a claim is older than seven days, and no granted one does', () => {
     const at = (roleSource: 'rule' | 'appointment', ageMs: number) =>
-      effectiveScopes(['read', 'operate', 'admin'], { role: 'admin', roleSource, rolesSeenAtMs: NOW_MS - ageMs }, NOW_MS);
+      effectiveScopes(['read', 'operate', 'admin'], { role: 'admin', roleSource, lastLoginAtMs: NOW_MS - ageMs }, NOW_MS);
     expect(at('rule', 7 * DAY_MS)).toEqual(['read', 'operate', 'admin']);
     expect(at('rule', 7 * DAY_MS + 1)).toEqual(['read', 'operate']);
     expect(at('appointment', 400 * DAY_MS)).toContain('admin');

@@ -16,8 +16,6 @@ _HAS_MODES = os.name == "posix"
 # bits of a mode that files with credentials must not have
 _OPEN_TO_OTHERS = 0o077
 _WRITABLE_BY_OTHERS = 0o022
-# our files have a few hundred bytes
-_SIZE_MAX = 64 * 1024
 
 
 def folder() -> Path:
@@ -40,20 +38,14 @@ def read(name: str, *, open_allowed: bool = False) -> Optional[bytes]:
     forbidden = _WRITABLE_BY_OTHERS if open_allowed else _OPEN_TO_OTHERS
     try:
         path = folder() / name
-        handle = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC") | _flag("O_NONBLOCK"))
+        found = path.stat()
+        _check(path.parent.stat(), path.parent, forbidden)
+        _check(found, path, forbidden)
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise CredentialsError(f"{path} cannot be read: {error.strerror}; remove it and log in again") from None
-    try:
-        _check(path.parent.stat(), path.parent, forbidden)
-        _check(os.fstat(handle), path, forbidden)
-        content = os.read(handle, _SIZE_MAX + 1)
-    finally:
-        os.close(handle)
-    if len(content) > _SIZE_MAX:
-        raise CredentialsError(f"{path} is not a file of Tally: remove it and log in again")
-    return content
 
 
 def write(name: str, content: bytes) -> None:
@@ -63,7 +55,7 @@ def write(name: str, content: bytes) -> None:
     place.mkdir(mode=0o700, exist_ok=True)
     _check(place.stat(), place, _OPEN_TO_OTHERS)
     beside = place / f".{name}.{os.getpid()}.{secrets.token_hex(8)}"
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC"), 0o600)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
@@ -88,12 +80,6 @@ def remove(name: str) -> None:
     for left in place.glob(f".{name}.*"):
         # another process may rename or remove it at this moment
         left.unlink(missing_ok=True)
-
-
-def _flag(name: str) -> int:
-    # Windows has none of these
-    value: int = getattr(os, name, 0)
-    return value
 
 
 def _check(found: os.stat_result, path: Path, forbidden: int) -> None:

@@ -22,6 +22,8 @@ export interface Registry {
   readonly tried?: readonly string[];
 }
 
+type AskedRow = Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer'> & Partial<Pick<PlacedRow, 'status'>>;
+
 /** The message for every wrong, expired or revoked credential. */
 const AUTHENTICATION_FAILED = 'Authentication failed. Check your credentials or API key.';
 /** The characters of a header; any other text cannot be a key that a registry issued. */
@@ -53,7 +55,7 @@ export function createRegistryOperations(registry: Registry): Operations {
  */
 export async function askRegistry(
   { url, token, socket, tried }: Registry,
-  row: Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer' | 'emptyStatuses'>,
+  row: AskedRow,
   request: AnyRequest,
   signal = new AbortController().signal,
 ): Promise<unknown> {
@@ -66,13 +68,10 @@ export async function askRegistry(
   return answerIn(response, row, what);
 }
 
-function answerIn(
-  { status, json }: Incoming,
-  { answer, emptyStatuses = [] }: Pick<PlacedRow, 'answer' | 'emptyStatuses'>,
-  what: string,
-): unknown {
-  if (answer === undefined || emptyStatuses.includes(status)) return undefined;
-  const parsed = answer.safeParse(json);
+function answerIn({ status, json }: Incoming, row: AskedRow, what: string): unknown {
+  const isEmpty = status === 202 && row.status !== status;
+  if (row.answer === undefined || isEmpty) return undefined;
+  const parsed = row.answer.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new FaultError(

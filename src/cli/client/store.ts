@@ -7,20 +7,7 @@ import { jsonOf } from '../../base/json.ts';
 import { catalogAddress, registryOrigin } from './addresses.ts';
 import { CommandError } from '../errors.ts';
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  type Stats,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 
 const CONFIG = 'config.json';
@@ -115,11 +102,7 @@ const isAbsolute = (path: string): boolean => (HAS_MODES ? path.startsWith('/') 
  * A file is replaced as a whole (written beside it, then renamed), so that another process reads the old or the new one.
  */
 
-// Windows lacks the last two, which count as 0 there
-const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const HAS_MODES = process.platform !== 'win32';
-/** Our files have a few hundred bytes. */
-const SIZE_MAX_BYTES = 64 * 1_024;
 /** Mode bits that credential files must not have. */
 const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
@@ -140,22 +123,14 @@ function writePrivate(folder: string, name: string, text: string): void {
 /** A file's content; undefined if it doesn't exist. `forbidden`: the bits that neither its mode nor its folder's may have. */
 function readPrivate(folder: string, name: string, forbidden: number): string | undefined {
   const path = join(folder, name);
-  let file: number;
   try {
-    // a link is refused, and a pipe does not block
-    file = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  } catch (error) {
-    const code = codeOf(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw unusable(`${path} cannot be read (${code}): remove it and log in again`);
-  }
-  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return undefined;
     check(statSync(folder), folder, forbidden);
-    check(fstatSync(file), path, forbidden);
-    if (fstatSync(file).size > SIZE_MAX_BYTES) throw unusable(`${path} is not a file of Tally: remove it and log in again`);
-    return readFileSync(file, 'utf8');
-  } finally {
-    closeSync(file);
+    check(found, path, forbidden);
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw error instanceof CommandError ? error : unusable(`${path} cannot be read (${codeOf(error)}): remove it and log in again`);
   }
 }
 

@@ -102,7 +102,7 @@ function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
       ) : (
         <Doctor of={doctor} />
       )}
-      {bucket.status.state === 'paused' && <Resume bucket={name} onDone={changed} />}
+      {value?.findings.some(({ code }) => code === 'connect.paused') === true && <Resume bucket={name} onDone={changed} />}
       <Details of={factsOf(bucket)} />
       {!isEmbedded && <SettingsSection bucket={bucket} choices={choices} onSaved={changed} />}
       <DisconnectSection bucket={name} />

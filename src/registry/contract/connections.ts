@@ -152,7 +152,6 @@ export const connectionRows = {
     params,
     query: z.strictObject({ ...requestFields, wired_by_hand: flagText.describe(BY_HAND) }),
     answer: plan,
-    status: 200,
     errors: AWS_ERRORS,
     example: { ...PHOTOS, query: { source: 'notification' } },
   },
@@ -168,8 +167,6 @@ export const connectionRows = {
       must('must be {"paused": true} or {"paused": false}'),
     ),
     answer: connection,
-    status: 200,
-    otherStatuses: { 202: 'Not applied yet: send the request again.' },
     errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'bucket.not-connected', 'audit.unavailable'],
     example: { ...PHOTOS, body: { paused: true } },
     cli: [
@@ -199,7 +196,6 @@ export const connectionRows = {
     scope: 'admin',
     params,
     answer: diagnosis,
-    status: 200,
     errors: ['bucket.not-connected', 'connect.embedded'],
     example: PHOTOS,
     cli: {

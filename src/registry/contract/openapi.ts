@@ -3,8 +3,8 @@ import type { PlacedRow } from './contract.ts';
 import { jsonSchemaOf } from './json-schema.ts';
 import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
 
-/** URL and headers are read before the operation is known. */
-const HEADERS_TOO_LARGE = problemResponse('Codes: request.too-large. The URL and the headers are larger than 16 KiB together.');
+/** URL and headers are read before the operation is known, and the answer is no problem document. */
+const HEADERS_TOO_LARGE = { description: 'The URL and the headers are larger than 16 KiB together.' };
 
 /** These rows' document, as JSON. */
 export function openApiOf(rows: readonly PlacedRow[], version: string): string {
@@ -72,17 +72,14 @@ function bodyOf({ body, example }: PlacedRow): { readonly requestBody?: unknown 
   return { requestBody: { required: !body.safeParse(undefined).success, content } };
 }
 
-function successesOf({
-  status,
-  answer,
-  media = 'application/json',
-  otherStatuses = {},
-  emptyStatuses = [],
-}: PlacedRow): Readonly<Record<string, unknown>> {
+/** Answers that something was accepted have no body. */
+const EMPTY = 202;
+
+function successesOf({ status, answer, media = 'application/json', otherStatuses = {} }: PlacedRow): Readonly<Record<string, unknown>> {
   const content = answer === undefined ? undefined : { [media]: { schema: jsonSchemaOf(answer).schema } };
   const others = Object.entries(otherStatuses).map(([each, description]) => [
     each,
-    { description, ...(!emptyStatuses.includes(Number(each)) && content !== undefined && { content }) },
+    { description, ...(Number(each) !== EMPTY && content !== undefined && { content }) },
   ]);
   return {
     [status]: { description: 'Done.', ...(content !== undefined && { content }) },

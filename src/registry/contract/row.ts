@@ -28,10 +28,8 @@ export interface Row {
   readonly answer?: z.ZodType;
   /** Default: 200, or 204 without an answer. */
   readonly status?: number;
-  /** Other statuses that are not errors, with what they mean. */
+  /** Other statuses that are not errors, with what they mean. A 202 here has no body. */
   readonly otherStatuses?: Readonly<Record<number, string>>;
-  /** The other statuses whose answers have no body. */
-  readonly emptyStatuses?: readonly number[];
   /** The response's media type. Default: application/json. */
   readonly media?: string;
   /** Set if it is a tool of programs that act for people. Tools only read. */

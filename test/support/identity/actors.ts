@@ -36,7 +36,6 @@ export function userRecord(more: Partial<UserRecord> = {}): UserRecord {
     roleSource: 'none',
     matched: [],
     createdAtMs: 0,
-    rolesSeenAtMs: 0,
     lastLoginAtMs: 0,
     ...more,
   };

@@ -19,7 +19,7 @@ export const DAY_MS = 86_400_000;
 /** Stores a user. */
 export async function putUser(state: StateStore, clock: FakeClock, more: Partial<UserRecord> & { readonly userId: string }): Promise<void> {
   const nowMs = clock.nowMs();
-  const seen = { createdAtMs: nowMs, rolesSeenAtMs: nowMs, lastLoginAtMs: nowMs };
+  const seen = { createdAtMs: nowMs, lastLoginAtMs: nowMs };
   const user = userRecord({ issuer: 'https://issuer.example.com', subject: more.userId, ...seen, ...more });
   await updateRecord(state, refs.user(more.userId), () => user);
 }
