@@ -27,7 +27,7 @@ export function requestReader(row: PlacedRow): (request: FastifyRequest) => AnyR
   return ({ params, query, body }) => checkRequest(row, { params, query: withLimit(query), body });
 }
 
-/** The query with its only number, the length of a page, which is a text in a URL. The check refuses a text that is no whole number. */
+/** The query with its only number, the length of a page, which is a text in a URL. The check refuses any other text. */
 function withLimit(query: unknown): unknown {
   if (typeof query !== 'object' || query === null || !('limit' in query)) return query;
   const { limit } = query;

@@ -72,14 +72,11 @@ function bodyOf({ body, example }: PlacedRow): { readonly requestBody?: unknown 
   return { requestBody: { required: !body.safeParse(undefined).success, content } };
 }
 
-/** Answers that something was accepted have no body. */
-const EMPTY = 202;
-
 function successesOf({ status, answer, media = 'application/json', otherStatuses = {} }: PlacedRow): Readonly<Record<string, unknown>> {
   const content = answer === undefined ? undefined : { [media]: { schema: jsonSchemaOf(answer).schema } };
   const others = Object.entries(otherStatuses).map(([each, description]) => [
     each,
-    { description, ...(Number(each) !== EMPTY && content !== undefined && { content }) },
+    { description, ...(Number(each) !== 202 && content !== undefined && { content }) },
   ]);
   return {
     [status]: { description: 'Done.', ...(content !== undefined && { content }) },
