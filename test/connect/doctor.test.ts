@@ -59,7 +59,10 @@ const healable: readonly Broken[] = [
 ];
 
 /** The same, of which only what cannot be delivered is lost. */
-const ofLetters: readonly Broken[] = [['eventbridge', 'rule', (world) => alterTarget(world, { DeadLetterConfig: undefined })]];
+const ofLetters: readonly Broken[] = [
+  ['eventbridge', 'rule', (world) => alterTarget(world, { DeadLetterConfig: undefined })],
+  ['eventbridge', 'rule', (world) => alterTarget(world, { DeadLetterConfig: { Arn: THEIR_QUEUE } })],
+];
 
 /** What a person must repair, by what is printed. */
 const others: readonly Broken[] = [
@@ -233,6 +236,12 @@ it('a bucket queue that has lost its tags is named, and no parts of an installat
   delete world.aws.parts.queues.get(QUEUE_ARN)!.tags;
   const { findings } = await world.plan({});
   expect(findings).toMatchObject([{ code: 'connect.not-set-up', what: expect.stringMatching(`changed: the tags of ${QUEUE_ARN}$`) }]);
+});
+
+it('a rule that has a dead-letter queue is in order where none is known any more', async () => {
+  const world = await applied('eventbridge');
+  delete world.aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn;
+  expect(await world.codes()).toEqual(['connect.set-up-unsafe']);
 });
 
 it('a rule has no dead-letter queue where none is known', async () => {

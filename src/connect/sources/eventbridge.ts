@@ -85,9 +85,10 @@ function targetIn(rule: Rule, { targets }: ObservedRule): Target | undefined {
   return targets.find(({ Id }) => Id === rule.target.Id);
 }
 
-/** Whether the target is as wanted, without additional settings that change what it gets or who sends it. */
+/** Whether the target is as wanted, without additional settings that change what it gets or who sends it. Without a wanted dead-letter queue, any is right. */
 function isTargetRight(wanted: Target, present: Target | undefined): boolean {
-  return canonicalJson(present) === canonicalJson(wanted);
+  const compared = present !== undefined && wanted.DeadLetterConfig === undefined ? omit(present, 'DeadLetterConfig') : present;
+  return canonicalJson(compared) === canonicalJson(wanted);
 }
 
 /** Removes the bucket's rule, unless it has another owner or another owner's target. */
