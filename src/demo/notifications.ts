@@ -14,7 +14,7 @@ interface ObjectChange {
   readonly object?: S3Object;
 }
 
-/** Calls `changed` after every change of the store's objects, in order. `requestBucket`: the bucket of the request that is being processed. */
+/** Calls `changed` for every change of the store's objects, in order: before a deletion, and after any other change. `requestBucket`: the bucket of the request that is being processed. */
 export function watchObjects(store: S3Store, requestBucket: () => string, changed: (change: ObjectChange) => void): void {
   const putObject = store.putObject.bind(store);
   store.putObject = (...parameters) => {
@@ -25,13 +25,9 @@ export function watchObjects(store: S3Store, requestBucket: () => string, change
 
   const deleteObject = store.deleteObject.bind(store);
   store.deleteObject = (bucket, key) => {
-    const existed = objectAt(store, bucket, key) !== undefined;
-    try {
-      deleteObject(bucket, key);
-    } finally {
-      // fauxqs removes it from memory first: if the disk then fails, the object is absent until the next start
-      if (existed && objectAt(store, bucket, key) === undefined) changed({ bucket, key });
-    }
+    // published first: a repeated request finds no object that it could tell of. Nothing then keeps fauxqs from removing it from memory
+    if (objectAt(store, bucket, key) !== undefined) changed({ bucket, key });
+    deleteObject(bucket, key);
   };
 
   const renameObject = store.renameObject.bind(store);

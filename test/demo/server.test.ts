@@ -14,7 +14,7 @@ import {
   S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { DeleteTopicCommand, SNSClient } from '@aws-sdk/client-sns';
+import { CreateTopicCommand, DeleteTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
 import {
   ChangeMessageVisibilityCommand,
   DeleteMessageBatchCommand,
@@ -181,9 +181,18 @@ describe('notifications', () => {
 
   test('a change that cannot be published fails, so that its client repeats it', async () => {
     const sns = new SNSClient({ ...settings(), maxAttempts: 1 });
-    await sns.send(new DeleteTopicCommand({ TopicArn: embedded.topicArn }));
+    const { topicArn: TopicArn } = embedded;
+    const Endpoint = 'arn:aws:sqs:eu-west-1:000000000000:tally-bucket-events';
+    const statusOf = async (method: string) => (await fetch(`${embedded.endpoint}/demo/a`, { method })).status;
+    for (const method of ['PUT', 'DELETE']) {
+      await sns.send(new DeleteTopicCommand({ TopicArn }));
+      expect(await statusOf(method)).toBe(500);
+      await sns.send(new CreateTopicCommand({ Name: 'tally-bucket-events' }));
+      await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
+      expect(await statusOf(method)).toBeLessThan(300);
+    }
     sns.destroy();
-    expect((await fetch(`${embedded.endpoint}/demo/a`, { method: 'PUT', body: '1' })).status).toBe(500);
+    expect(await told(2)).toMatchObject([{ eventName: 'ObjectCreated:Put' }, { eventName: 'ObjectRemoved:Delete' }]);
   });
 });
 
