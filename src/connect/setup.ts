@@ -106,10 +106,10 @@ export function createSetup({ aws, clock, region: homeRegion, queueUrls, hasQueu
     return { ...part, state: differences.length === 0 ? 'as-planned' : 'different', differences, ...defined({ url: found.url }) };
   }
 
-  /** The owner in the other queues' tags: a new queue gets that of the queue that it replaces. */
+  /** The owner in the other queues' tags, as far as they exist: a new queue gets that of the queue that it replaces. */
   async function otherOwner(signal?: AbortSignal): Promise<Owner | undefined> {
     for (const url of otherUrls) {
-      const owner = ownerIn(await aws.queueTags(url, signal));
+      const owner = await aws.queueTags(url, signal).then(ownerIn, unlessMissing);
       if (owner !== undefined) return owner;
     }
     return undefined;
@@ -140,6 +140,10 @@ export function createSetup({ aws, clock, region: homeRegion, queueUrls, hasQueu
       return { ...(await plan(request, signal)), made: unplanned.map(nameOf) };
     },
   };
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof RequestError) || error.code !== 'connect.queue-missing') throw error;
 }
 
 function ownerFor(bucketArn: string, known: Owner | undefined, named: string | undefined): Owner {

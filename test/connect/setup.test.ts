@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { newOwner, tagsOf } from '../../src/connect/names.rules.ts';
-import { attributeTexts, nameOf, queueArns, sharedParts, type FoundPart, type SharedPart } from '../../src/connect/shared.rules.ts';
+import {
+  attributeTexts,
+  nameOf,
+  queueArns,
+  queueMissing,
+  sharedParts,
+  type FoundPart,
+  type SharedPart,
+} from '../../src/connect/shared.rules.ts';
 import { createSetup } from '../../src/connect/setup.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 
@@ -46,7 +54,11 @@ function createWorld({ hidden = 0, queueUrls = [], queuesAlone, parts = new Map(
     hasQueuesAlone: queuesAlone !== undefined,
     aws: {
       account: async () => (queuesAlone === undefined ? home.account : expect.fail('there is no STS')),
-      queueTags: async (url) => [...parts.values()].find((each) => each.url === url)?.tags ?? {},
+      async queueTags(url) {
+        const found = [...parts.values()].find((each) => each.url === url);
+        if (found === undefined) throw queueMissing('ListQueueTags', home.region);
+        return found.tags;
+      },
       async read(part) {
         if (written.at(-1) === nameOf(part) && unseen > 0) {
           unseen -= 1;
@@ -172,11 +184,12 @@ describe('the installation', () => {
     const { setup, parts } = createWorld();
     await setup.apply({});
     const before = structuredClone([...parts]);
-    const { bucket: other } = queueArns('other-bucket-events', home);
-    const next = createWorld({ queueUrls: [other, bucket.arn].map(urlOf), parts });
+    const { bucket: other, letters: missing } = queueArns('other-bucket-events', home);
+    const queueUrls = [other, missing.replace('dead-letters', 'missing'), bucket.arn].map(urlOf);
+    const next = createWorld({ queueUrls, parts });
     const moved = await next.setup.apply({});
     expect(moved.installation).toBe(owner.installation);
-    expect(moved.settings).toMatchObject({ TALLY_QUEUE_URL: [other, bucket.arn].map(urlOf).join(',') });
+    expect(moved.settings).toMatchObject({ TALLY_QUEUE_URL: queueUrls.join(',') });
     expect(parts.get(`queue ${other}`)?.tags).toEqual(tagsOf(owner));
     // topics lead to both queues
     expect(moved.made?.filter((name) => name.startsWith('topic '))).toEqual([]);
