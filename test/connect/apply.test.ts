@@ -185,6 +185,17 @@ describe('an apply', () => {
     expect(String(error)).not.toContain('put-bucket-notification');
   });
 
+  it('says so when the statements of others are gone after its write of a policy', async () => {
+    const world = await startPopulated('topic');
+    world.aws.after = (call) => {
+      if (call === 'setQueue') world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [] });
+    };
+    await expect(world.agree(byTopic)).rejects.toMatchObject({
+      code: 'connect.changed-meanwhile',
+      message: expect.stringContaining('Theirs'),
+    });
+  });
+
   it('waits before it makes a part again that AWS does not show yet', async () => {
     const world = await startPopulated('topic');
     world.aws.after = (call) => {

@@ -11,6 +11,7 @@ import type { Attributes, Subscription, Change, Kept } from '../plan.rules.ts';
 import {
   canonicalStatement,
   conditionValues,
+  foreignStatements,
   parsePolicy,
   regionsOfSns,
   sameStatements,
@@ -20,6 +21,7 @@ import {
   type Statement,
 } from '../policy.rules.ts';
 import { confirmed, differencesOf, PASSES_ALL, senderStatement } from '../shared.rules.ts';
+import { changedMeanwhile } from './write-notification.ts';
 
 export function desiredTopic(spec: ConnectionSpec): Desired {
   return subscribed(spec, spec.topicArn ?? '');
@@ -98,11 +100,18 @@ function policyChange(look: Look, arn: string, { before, after }: Policies, isRe
       touches: isQueue || isRemoval ? [] : [{ kind: 'topic-policy', arn, after: added }],
       isOfLetters: isQueue && arn !== spec.queueArn,
       async make(signal) {
-        const found = isQueue ? await aws.queueOf(arn, signal) : await aws.topicOf(arn, spec.queueArn, signal);
-        if (!sameStatements(parsePolicy(existing(found)?.attributes['Policy']).Statement, before.Statement)) return;
+        const read = async (): Promise<Policy> => {
+          const found = isQueue ? await aws.queueOf(arn, signal) : await aws.topicOf(arn, spec.queueArn, signal);
+          return parsePolicy(existing(found)?.attributes['Policy']);
+        };
+        if (!sameStatements((await read()).Statement, before.Statement)) return;
         // SQS removes a policy that is empty
         const Policy = after.Statement.length === 0 ? '' : JSON.stringify(after);
         await (isQueue ? aws.setQueue(arn, { Policy }, signal) : aws.setTopic(arn, { Policy }, signal));
+        const { all: sids } = sidsOf(spec);
+        const wanted = foreignStatements(before, sids);
+        const theirs = foreignStatements(await read(), sids);
+        if (!sameStatements(theirs, wanted)) throw changedMeanwhile(spec.bucket, `the policy of ${arn}`, wanted, theirs);
       },
     },
   ];

@@ -75,7 +75,12 @@ function same(a: NotificationConfiguration, b: NotificationConfiguration): boole
  * The error for other owners' changes while Tally was writing a document: their entries before and now, unless this version does not know
  * the document's form. It suggests a new plan instead of a command that writes, because what Tally saw is out of date by then.
  */
-function changedMeanwhile(bucket: string, what: string, before: readonly unknown[], now: readonly unknown[] | undefined): RequestError {
+export function changedMeanwhile(
+  bucket: string,
+  what: string,
+  before: readonly unknown[],
+  now: readonly unknown[] | undefined,
+): RequestError {
   const command = `tally bucket add ${bucket} --plan`;
   const only = (items: readonly unknown[], others: readonly unknown[]): string => {
     const known = new Set(others.map(canonicalJson));
