@@ -6,7 +6,7 @@ import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 
 /**
- * An option that is also a parameter of its command's request: `--keep-aws` is `keep_aws` unless another name is given. What commander
+ * An option that is also a parameter of its command's request: `--size-min` is `size_min` unless another name is given. What commander
  * read is sent unchanged.
  */
 export function parameter(flags: string, description: string, name?: string): Option {

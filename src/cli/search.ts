@@ -1,15 +1,16 @@
 import { defined } from '../base/defined.ts';
-import { Option, type Command } from 'commander';
+import { Option, type Command, InvalidArgumentError } from 'commander';
 import { printable } from '../base/printable.ts';
 import type { OperationQuery } from '../registry/contract/contract.ts';
 import type { Explanation } from '../registry/contract/objects.ts';
 import type { StoredObject } from '../registry/contract/search.ts';
-import { moreText, printing } from './arguments.ts';
+import { moreText, parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addOptions, printAll } from './from-rows.ts';
 import { CSV_HEADING, csvLine } from '../ordering/csv.ts';
 import { fieldsText, jsonText, tableText, type Cell } from './output.ts';
 import { ageOfText, countText, sizeText } from '../base/texts.ts';
+import { sizeOf } from '../search/values.rules.ts';
 import type { Grouping } from '../registry/contract/usage.ts';
 
 type SearchQuery = OperationQuery<'searchObjects'>;
@@ -28,7 +29,9 @@ export function addSearchCommand(program: Command, cli: Cli): void {
       'Finds objects in the index, by words in the key or by clauses such as ext:pdf and size>1G. Results are sorted by bucket and key.',
     )
     .argument('[query...]', 'the query, or its words');
-  addOptions(search, 'searchObjects', { without: ['q', 'as_of'] })
+  addOptions(search, 'searchObjects', { without: ['q', 'as_of', ...sizes] })
+    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
+    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
     .addOption(new Option('--jsonl', 'print all results, one JSON object per line').conflicts(['json', 'limit', 'cursor', 'total']));
   printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
@@ -73,6 +76,17 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
   );
 }
 
+/** Values that people write with units. */
+const sizes = ['size_min', 'size_max'];
+
+function sizeOption(flags: string, description: string): Option {
+  return parameter(flags, description).argParser((text) => {
+    const bytes = sizeOf(text);
+    if (bytes === undefined) throw new InvalidArgumentError('It must be a size: bytes, 64K, 1.5G (1,024 each) or 1GB (10^9).');
+    return bytes;
+  });
+}
+
 /** `tally du [BUCKET] [PREFIX]`: objects and bytes. */
 export function addUsageCommand(program: Command, cli: Cli): void {
   const usage = program
@@ -83,7 +97,9 @@ export function addUsageCommand(program: Command, cli: Cli): void {
     )
     .argument('[bucket]', 'the bucket (default: all)')
     .argument('[prefix]', 'a folder, ending in a slash');
-  addOptions(usage, 'getUsage', { without: ['bucket', 'prefix', 'q'] });
+  addOptions(usage, 'getUsage', { without: ['bucket', 'prefix', 'q', ...sizes] })
+    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
+    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'));
   printing(usage, 'tally du photos 2026/', 'tally du photos --by age --by class --extension jpg').action(
     async (
       bucket: string | undefined,

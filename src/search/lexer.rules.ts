@@ -8,6 +8,8 @@ export interface Value {
   readonly text: string;
   /** It was in quotes, so none of its characters is special. */
   readonly quoted: boolean;
+  /** It is a pattern, even without `*` and `?`. */
+  readonly isPattern?: boolean;
   readonly position: number;
 }
 
@@ -23,6 +25,8 @@ export interface Lexeme {
 /** What is wrong, and where. */
 export interface Mistake {
   readonly position: number;
+  /** The mistake is in this parameter, not in the text. */
+  readonly parameter?: string;
   readonly message: string;
 }
 

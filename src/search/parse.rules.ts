@@ -10,10 +10,12 @@
  *
  * An unknown field before a colon is an error, never a word. Quotes make it a text, in which `*` and `?` are not a pattern. AND,
  * OR and NOT in capitals are errors too, because other searches treat them as operators.
+ *
+ * A request's parameters become clauses here too, so that each means the same as its clause.
  */
 import { queryWordsOf } from '../ordering/words.ts';
 import type { Condition, Test } from '../store/conditions.rules.ts';
-import { fieldNames, isCompared, isFieldName, meantField, type FieldName, fieldTest } from './fields.rules.ts';
+import { fieldNames, isCompared, isFieldName, nearestField, type FieldName, fieldTest } from './fields.rules.ts';
 import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.rules.ts';
 import { isAddress, locationOf } from './location.rules.ts';
 import { containedText, isPattern, patternOf } from '../store/pattern.rules.ts';
@@ -46,8 +48,16 @@ export interface ParsedQuery {
 interface ParseOptions {
   /** The moment to which ages are relative. */
   readonly nowMs: number;
-  /** Whether the search has a prefix besides those of the text. */
-  readonly hasPrefix?: boolean;
+  /** The time zone of dates that state none: a name that isTimeZone accepts. */
+  readonly timeZone: string;
+  /** Clauses besides those of the text. */
+  readonly parameters?: readonly Parameter[];
+}
+
+/** A parameter as the clause that it stands for. */
+export interface Parameter extends Pick<Lexeme, 'field'> {
+  readonly parameter: string;
+  readonly value: Omit<Value, 'position'>;
 }
 
 /** The most clauses or values: each becomes a clause of a request, and OpenSearch accepts 1,024. */
@@ -58,21 +68,22 @@ const VALUES_MAX = 64;
 interface Part {
   readonly conditions: readonly Condition[];
   readonly clause: Clause;
+  /** It comes from this parameter, not from the text. */
+  readonly parameter?: string;
   readonly deleted?: boolean;
   readonly relative?: boolean;
 }
 
-/** Parses the box's text, or returns the first mistake. */
-export function parseQuery(text: string, { nowMs, hasPrefix = false }: ParseOptions): ParsedQuery | Mistake {
-  if (isAddress(text.trim())) {
-    const address = addressPart(text);
-    return 'message' in address ? address : queryOf([address]);
-  }
-  const lexemes = checkedLexemesOf(text);
+/** Parses the box's text and the parameters beside it, or returns the first mistake. */
+export function parseQuery(text: string, { parameters = [], ...options }: ParseOptions): ParsedQuery | Mistake {
+  const address = isAddress(text.trim()) ? addressPart(text) : undefined;
+  if (address !== undefined && 'message' in address) return address;
+  const lexemes = address === undefined ? checkedLexemesOf(text) : [];
   if ('message' in lexemes) return lexemes;
-  const context = { nowMs, source: text, hasPrefix: hasPrefix || lexemes.some(isPrefix), lastWords: lexemes.findLast(hasWords) };
-  const parts = partsOf(lexemes, context);
-  return 'message' in parts ? parts : queryOf(parts);
+  const all: readonly (Lexeme & Partial<Parameter>)[] = [...parameters.map(lexemeOf), ...lexemes];
+  const hasPrefix = isInFolder(address) || all.some(isPrefix);
+  const parts = partsOf(all, { ...options, source: text, hasPrefix, lastWords: lexemes.findLast(hasWords) });
+  return 'message' in parts ? parts : queryOf([...parts, address ?? []].flat());
 }
 
 function checkedLexemesOf(text: string): readonly Lexeme[] | Mistake {
@@ -80,10 +91,11 @@ function checkedLexemesOf(text: string): readonly Lexeme[] | Mistake {
   return 'message' in lexemes ? lexemes : (excessOf(lexemes) ?? splitValueOf(lexemes) ?? lexemes);
 }
 
-function partsOf(lexemes: readonly Lexeme[], context: Context): readonly Part[] | Mistake {
+function partsOf(lexemes: readonly (Lexeme & Partial<Parameter>)[], context: Context): readonly Part[] | Mistake {
   const parts: Part[] = [];
   for (const lexeme of lexemes) {
-    const part = partOf(lexeme, context);
+    const { parameter } = lexeme;
+    const part = { ...partOf(lexeme, context), ...(parameter !== undefined && { parameter }) };
     if ('message' in part) return part;
     parts.push(part);
   }
@@ -96,16 +108,26 @@ function queryOf(parts: readonly Part[]): ParsedQuery | Mistake {
   if (mistake !== undefined) return mistake;
   return {
     conditions: parts.flatMap(({ conditions }) => conditions),
-    clauses: parts.map(({ clause }) => clause),
+    clauses: parts.flatMap(({ clause, parameter }) => (parameter === undefined ? clause : [])),
     deleted,
     relative: parts.some(({ relative }) => relative === true),
   };
 }
 
-interface Context extends Required<ParseOptions> {
+interface Context extends ParseOptions {
   readonly source: string;
+  /** Some clause gives a prefix, so patterns may be short. */
+  readonly hasPrefix: boolean;
   /** The last clause of words, whose last word may be incomplete. */
   readonly lastWords: Lexeme | undefined;
+}
+
+function lexemeOf({ parameter, field, value }: Parameter): Lexeme & Partial<Parameter> {
+  return { parameter, position: 0, end: 0, negated: false, ...(field !== undefined && { field }), values: [{ ...value, position: 0 }] };
+}
+
+function isInFolder(address: Part | undefined): boolean {
+  return address?.conditions.some(({ anyOf }) => anyOf[0]?.kind === 'prefix') === true;
 }
 
 function addressPart(text: string): Part | Mistake {
@@ -167,6 +189,7 @@ function partOf(lexeme: Lexeme, context: Context): Part | Mistake {
   const { name, operator } = field;
   if (!isFieldName(name)) return unknownField(lexeme, name);
   if (name === 'is') return statePart(lexeme, operator, context);
+  if (name === 'key' && operator === '>=') return fromPart(lexeme, context);
   if (isCompared(name) === (operator === ':')) {
     const instead = isCompared(name) ? `compare it: ${name}${EXAMPLES[name]}` : `write ${name}: and a value, or put the text in quotes`;
     return { position, message: `${name}${operator} is not possible: ${instead}` };
@@ -179,9 +202,9 @@ const FIELDS = fieldNames.join(', ');
 const EXAMPLES: Readonly<Partial<Record<FieldName, string>>> = { size: '>1G', modified: '<7d', deleted: '<24h' };
 
 function unknownField({ position, negated }: Lexeme, name: string): Mistake {
-  const known = meantField(name);
+  const nearest = nearestField(name);
   const shown = name.slice(0, 32);
-  const meant = known === undefined ? '' : `; did you mean ${known}${isCompared(known) ? (EXAMPLES[known] ?? '') : ':'}?`;
+  const meant = nearest === undefined ? '' : `; did you mean ${nearest}${isCompared(nearest) ? (EXAMPLES[nearest] ?? '') : ':'}?`;
   return {
     position: negated ? position + 1 : position,
     message: `there is no field ${shown}${meant === '' ? `; the fields are ${FIELDS}, and a tag is written tag:${shown}=VALUE.` : meant} Put the text in quotes to search for it`,
@@ -205,12 +228,16 @@ function textPart(lexeme: Lexeme, context: Context): Part | Mistake {
   return { conditions: [{ anyOf: tests, negated: lexeme.negated }], clause: clauseOf(lexeme, context, { field, values }) };
 }
 
-function textTest({ text, quoted, position }: Value, lexeme: Lexeme, { hasPrefix, lastWords }: Context): Test | Mistake {
+function textTest(
+  { text, quoted, position, isPattern: isMade = isPattern(text) }: Value,
+  lexeme: Lexeme,
+  { hasPrefix, lastWords }: Context,
+): Test | Mistake {
   if (quoted) {
     const contained = containedText(text);
     return 'mistake' in contained ? { position, message: contained.mistake } : { kind: 'contains', ...contained };
   }
-  if (isPattern(text)) {
+  if (isMade) {
     const pattern = patternOf(text, hasPrefix);
     return 'mistake' in pattern ? { position, message: pattern.mistake } : { kind: 'match', pattern };
   }
@@ -248,7 +275,7 @@ function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part |
   if (value === undefined || second !== undefined || field === undefined) {
     return { position: second?.position ?? position, message: `${name} is compared with one value` };
   }
-  const compared = comparedTests(name, { operator: field.operator, text: value.text }, context.nowMs);
+  const compared = comparedTests(name, { operator: field.operator, text: value.text }, context);
   if ('mistake' in compared) return { position: value.position, message: compared.mistake };
   const { test, operator, absolute, relative } = compared;
   const isDeleted = name === 'deleted';
@@ -258,6 +285,17 @@ function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part |
     clause: clauseOf(lexeme, context, { field: name, operator, values: [absolute] }),
     deleted: isDeleted,
     relative,
+  };
+}
+
+/** `key>=TEXT`: the list begins at this key. */
+function fromPart(lexeme: Lexeme, context: Context): Part | Mistake {
+  const { position, negated, values } = lexeme;
+  const [value, second] = values;
+  if (value === undefined || value.text === '' || second !== undefined) return { position, message: 'key>= needs one key' };
+  return {
+    conditions: [{ anyOf: [{ kind: 'from', value: value.text }], negated }],
+    clause: clauseOf(lexeme, context, { field: 'key', operator: '>=', values: [value.text] }),
   };
 }
 
@@ -271,15 +309,16 @@ function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part |
   return { conditions: [], clause: clauseOf(lexeme, context, { field: 'is', values: ['deleted'] }), deleted: true };
 }
 
-/** The search cannot be for deleted objects. */
-export const ONLY_OF_DELETED = 'deleted objects can be searched only by bucket, key, prefix, "exact part" and pattern';
-
 /** The fields by which tombstones can be searched: they have a key, and no fields of an object. */
 const ofTombstones: ReadonlySet<Clause['field']> = new Set(['bucket', 'key', 'prefix', 'contains', 'match', 'is', 'deleted', 'object']);
 
 function mistakeWithDeleted(parts: readonly Part[]): Mistake | undefined {
   const wrong = parts.find(({ clause: { field } }) => !ofTombstones.has(field));
   if (wrong === undefined) return undefined;
-  const { position, field } = wrong.clause;
-  return { position, message: `${ONLY_OF_DELETED}, not by ${field}` };
+  const { clause, parameter } = wrong;
+  return {
+    position: clause.position,
+    message: `deleted objects can be searched only by bucket, key, prefix, "exact part" and pattern, not by ${clause.field}`,
+    ...(parameter !== undefined && { parameter }),
+  };
 }

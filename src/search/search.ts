@@ -27,10 +27,11 @@ import { shownTo } from '../observing/bucket-statuses.ts';
 import { gapsOf } from '../observing/gaps.ts';
 import { queryWordsOf, type QueryWords } from '../ordering/words.ts';
 import { type Condition, type Test, holds, CLAUSES_OF_PART, WEIGHT_MAX, weightOf, weightOfWords } from '../store/conditions.rules.ts';
-import { fieldTest, isFieldName } from './fields.rules.ts';
-import { lexemesOf, type Mistake } from './lexer.rules.ts';
-import { foreignOperators, ONLY_OF_DELETED, parseQuery } from './parse.rules.ts';
+import { isFieldName, type FieldName } from './fields.rules.ts';
+import { lexemesOf, type Mistake, type Operator } from './lexer.rules.ts';
+import { foreignOperators, parseQuery, type Parameter } from './parse.rules.ts';
 import { isPattern } from '../store/pattern.rules.ts';
+import { isTimeZone } from './zones.rules.ts';
 import type { Grouping, Usage, UsageRequest } from '../registry/contract/usage.ts';
 import { groupClause, type UsageBy } from '../store/groups.rules.ts';
 
@@ -166,7 +167,7 @@ function orderOf({ sort: by = 'key', order = 'asc' }: Pick<SearchRequest, 'sort'
 function checkOrder({ by }: SearchOrder, filter: ObjectFilter | null): void {
   const deleted = filter?.deleted === true;
   if (by === 'key' || filter === null || deleted === (by === 'deleted_at')) return;
-  throw new RequestError('request.invalid', deleted ? `sort: deleted objects have no ${by}` : 'sort: deleted_at only with is:deleted');
+  throw new RequestError('request.invalid', deleted ? `sort: deleted objects have no ${by}` : 'sort: deleted_at only with deleted=true');
 }
 
 function sorted(order: SearchOrder, position: readonly string[] | undefined): Pick<ObjectQuery, 'sort' | 'after'> {
@@ -252,15 +253,15 @@ interface UnderstoodFilter {
 
 /** Makes one filter of a request's parameters and query. Throws `request.invalid` for the first mistake, with its `position` in `query`. */
 export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilter {
-  const { query, q, prefix = '', extension } = request;
+  const { query, q, tz: timeZone = 'UTC' } = request;
+  if (!isTimeZone(timeZone)) throw new RequestError('request.invalid', 'tz: must be a time zone such as Europe/Berlin, UTC or +02:00');
   if (query !== undefined && q !== undefined)
     throw new RequestError('request.invalid', 'query: cannot be combined with q; put its words into query');
-  const parsed = parseQuery(query ?? '', { nowMs, hasPrefix: prefix !== '' });
+  const parsed = parseQuery(query ?? '', { nowMs, timeZone, parameters: parametersOf(request) });
   if ('message' in parsed) throw mistakeOf(parsed);
-  const { deleted, relative, clauses } = parsed;
-  const conditions = [...testsOf(request).map(holds), ...parsed.conditions];
-  if (deleted && extension !== undefined) throw new RequestError('request.invalid', `extension: ${ONLY_OF_DELETED}`);
+  const { conditions, deleted, relative, clauses } = parsed;
   const words = wordsIn(q);
+  if (deleted) checkDeleted(request, words);
   checkWeight({ where: conditions, words });
   const bucketsIn = (some: readonly Condition[]): readonly string[] =>
     some.flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : [])));
@@ -273,20 +274,55 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
   };
 }
 
-function mistakeOf({ position, message }: Mistake): RequestError {
+function checkDeleted(request: FilterRequest, words: QueryWords): void {
+  if (request.deleted === 'false') throw new RequestError('request.invalid', 'deleted: the query asks for deleted objects');
+  if (words.length > 0) throw new RequestError('request.invalid', 'q: deleted objects have no words; write contains or match');
+}
+
+function mistakeOf({ position, parameter, message }: Mistake): RequestError {
+  if (parameter !== undefined) return new RequestError('request.invalid', `${parameter}: ${message}`);
   return new RequestError('request.invalid', `query: at character ${position + 1}: ${message}`, { position });
 }
 
-/** What the parameters beside the query ask for. Keys may contain `*` and `?`, so a key and a prefix are literal. */
-function testsOf({ extension, ...request }: FilterRequest): readonly Test[] {
-  const places = (['bucket', 'key', 'prefix'] as const).flatMap((kind): readonly Test[] => {
-    const value = request[kind];
-    return value === undefined ? [] : [{ kind, value }];
-  });
-  if (extension === undefined) return places;
-  const ofExtension = fieldTest('ext', { text: extension, quoted: false });
-  if ('mistake' in ofExtension) throw new RequestError('request.invalid', `extension: ${ofExtension.mistake}`);
-  return [...places, ofExtension];
+interface Twin extends Pick<Parameter, 'field'> {
+  readonly parameter: Exclude<keyof typeof filterFields, 'query' | 'q' | 'tz' | 'deleted'>;
+  readonly how: Omit<Parameter['value'], 'text'>;
+}
+
+const plain = { quoted: false } as const;
+const asInQuotes = { quoted: true } as const;
+
+function twin(parameter: Twin['parameter'], name: FieldName, operator: Operator = ':', how: Twin['how'] = plain): Twin {
+  return { parameter, field: { name, operator }, how };
+}
+
+/** The clause that each parameter stands for. Keys may contain `*` and `?`, so a key and a prefix are literal. */
+const twins: readonly Twin[] = [
+  twin('bucket', 'bucket'),
+  twin('key', 'key', ':', asInQuotes),
+  twin('prefix', 'prefix', ':', asInQuotes),
+  { parameter: 'contains', how: asInQuotes },
+  { parameter: 'match', how: { ...plain, isPattern: true } },
+  twin('extension', 'ext'),
+  twin('size_min', 'size', '>='),
+  twin('size_max', 'size', '<='),
+  twin('modified_after', 'modified', '>='),
+  twin('modified_before', 'modified', '<'),
+  twin('content_type', 'type'),
+  twin('storage_class', 'class'),
+  twin('etag', 'etag'),
+  twin('tag', 'tag'),
+  twin('meta', 'meta'),
+  twin('deleted_after', 'deleted', '>='),
+  twin('deleted_before', 'deleted', '<'),
+];
+
+function parametersOf(request: FilterRequest): readonly Parameter[] {
+  const given = twins.flatMap(({ parameter, how, ...clause }) =>
+    [request[parameter] ?? []].flat().map((text) => ({ parameter, ...clause, value: { text: String(text), ...how } })),
+  );
+  const isDeleted = { parameter: 'deleted', field: { name: 'is', operator: ':' }, value: { text: 'deleted', ...plain } } as const;
+  return request.deleted === 'true' ? [...given, isDeleted] : given;
 }
 
 /** The words of `q`. Throws `request.invalid` for syntax that only `query` understands, rather than taking it for words. */
@@ -303,7 +339,7 @@ function wordsIn(q = ''): QueryWords {
     );
   if (isQuery) throw new RequestError('request.invalid', 'q: takes only words; use query for clauses, patterns and quotes');
   const words = queryWordsOf(q);
-  if (words === null) throw new RequestError('request.invalid', 'q: this has no letters or digits; put it in quotes in query');
+  if (words === null) throw new RequestError('request.invalid', 'q: this has no letters or digits; write it as contains');
   return words;
 }
 

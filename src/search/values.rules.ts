@@ -1,4 +1,5 @@
 /** Search values as people write them: sizes, ages and dates. */
+import { offsetMsAt } from './zones.rules.ts';
 import type { Test } from '../store/conditions.rules.ts';
 import type { FieldName } from './fields.rules.ts';
 import type { Operator } from './lexer.rules.ts';
@@ -52,14 +53,14 @@ const DATE =
 
 type Numbers = readonly [year: number, month: number, day: number, hour: number, minute: number, second: number, ms: number];
 
-/** The length of what is written down to a part of a day. */
+/** The length of what is written down to a part of a day; it does not depend on the zone. */
 const LENGTHS_MS = { minute: 60_000, second: 1_000, fraction: 1 } as const;
 
 /**
  * The period of a date: `2026`, `2026-09`, `2026-09-01`, `2026-09-01T08:00`, with seconds and milliseconds, and with `Z` or
- * `+02:00` after a time. Without a zone it is a time in UTC. Undefined for any other text, and for days that no month has.
+ * `+02:00` after a time. Without a zone it is a time of `timeZone`. Undefined for any other text, and for days that no month has.
  */
-export function periodOf(text: string): Period | undefined {
+export function periodOf(text: string, timeZone: string): Period | undefined {
   const groups = DATE.exec(text)?.groups;
   if (groups === undefined) return undefined;
   const number = (name: string, missing: number): number => Number(groups[name] ?? missing);
@@ -67,9 +68,9 @@ export function periodOf(text: string): Period | undefined {
   const ms = Math.round(number('fraction', 0) * 1_000);
   const start: Numbers = [...day, number('hour', 0), number('minute', 0), number('second', 0), ms];
   if (!isDate(start)) return undefined;
-  const startMs = msOf(start, groups['zone']);
+  const startMs = msOf(start, groups['zone'], timeZone);
   if (groups['hour'] !== undefined) return { startMs, endMs: startMs + LENGTHS_MS[smallestOf(groups)] };
-  return { startMs, endMs: msOf(nextOf(day, groups)) };
+  return { startMs, endMs: msOf(nextOf(day, groups), undefined, timeZone) };
 }
 
 function smallestOf(groups: Readonly<Record<string, string | undefined>>): keyof typeof LENGTHS_MS {
@@ -90,12 +91,17 @@ function isDate([year, month, day, hour, minute, second]: Numbers): boolean {
   return month >= 1 && month <= 12 && day >= 1 && day <= days && hour <= 23 && minute <= 59 && second <= 59;
 }
 
-function msOf([year, month, day, hour, minute, second, ms]: Numbers, zone = 'Z'): number {
-  return Date.UTC(year, month - 1, day, hour, minute, second, ms) - offsetOf(zone);
+function msOf(numbers: Numbers, zone: string | undefined, timeZone: string): number {
+  const [year, month, day, hour, minute, second, ms] = numbers;
+  const asUtcMs = Date.UTC(year, month - 1, day, hour, minute, second, ms);
+  if (zone === 'Z') return asUtcMs;
+  if (zone !== undefined) return asUtcMs - offsetOf(zone);
+  // the offset at the moment itself: the first guess may lie on the other side of a change of the clocks
+  const guessMs = asUtcMs - offsetMsAt(timeZone, asUtcMs);
+  return asUtcMs - offsetMsAt(timeZone, guessMs);
 }
 
 function offsetOf(zone: string): number {
-  if (zone === 'Z') return 0;
   const sign = zone.startsWith('-') ? -1 : 1;
   return sign * (Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6))) * 60_000;
 }
@@ -111,15 +117,20 @@ interface Compared {
   readonly relative: boolean;
 }
 
+interface Zone {
+  readonly nowMs: number;
+  readonly timeZone: string;
+}
+
 /** The test of a comparison. Returns what is wrong with its value otherwise. */
 export function comparedTests(
   name: FieldName,
   { operator, text }: { readonly operator: Operator; readonly text: string },
-  nowMs: number,
+  zone: Zone,
 ): Compared | { readonly mistake: string } {
   if (operator === ':') return { mistake: `${name} needs a comparison, for example >` };
   if (name === 'size') return sizeCompared(operator, text);
-  return timeCompared(name === 'deleted' ? 'deleted' : 'modified', { operator, text }, nowMs);
+  return timeCompared(name === 'deleted' ? 'deleted' : 'modified', { operator, text }, zone);
 }
 
 function sizeCompared(operator: Comparison, text: string): Compared | { readonly mistake: string } {
@@ -146,14 +157,14 @@ function sizeRange(operator: Comparison, bytes: number): { readonly min?: number
 function timeCompared(
   kind: 'modified' | 'deleted',
   { operator, text }: { readonly operator: Comparison; readonly text: string },
-  nowMs: number,
+  { nowMs, timeZone }: Zone,
 ): Compared | { readonly mistake: string } {
   const ageMs = ageMsOf(text);
   if (ageMs !== undefined) {
     if (operator === '=') return { mistake: `compare an age with <, <=, > or >=` };
     return { ...timeTest(kind, TURNED[operator], momentOf(nowMs - ageMs)), relative: true };
   }
-  const period = periodOf(text);
+  const period = periodOf(text, timeZone);
   if (period === undefined) {
     return { mistake: `this is neither an age (7d; units ${AGE_UNITS}) nor a date (2026-09-01, 2026-09-01T08:00Z)` };
   }

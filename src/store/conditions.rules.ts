@@ -11,6 +11,8 @@ export type Test =
   | { readonly kind: 'contains'; readonly text: string }
   | { readonly kind: 'match'; readonly pattern: Pattern }
   | { readonly kind: 'bucket' | 'key' | 'prefix' | 'etag' | 'class'; readonly value: string }
+  /** This key and all after it, in the order of their UTF-8 bytes. */
+  | { readonly kind: 'from'; readonly value: string }
   /** In lower case, without the leading dot. With a dot inside, such as `tar.gz`, the name's last two extensions. */
   | { readonly kind: 'extension'; readonly value: string }
   /** `family`: every type that begins with the value, which ends in a slash. */
@@ -66,6 +68,7 @@ function weightOfTest(test: Test): number {
     }
     case 'bucket':
     case 'key':
+    case 'from':
     case 'prefix':
     case 'etag':
     case 'class':

@@ -74,10 +74,12 @@ describe('tally search', () => {
     expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
   });
 
-  it('sends its words and its filters', async () => {
+  it('sends its words and its filters, sizes as people write them', async () => {
     const world = createCliWorld();
     const place = '--bucket photos --prefix 2026/ --key k --extension jpg --cursor page-2';
-    await world.run(`search annual report ${place} --sort size --order desc --total --query`, 'ext:pdf -"draft"');
+    const more = '--contains abc --match *.jpg --size-min 1K --size-max 1GB --modified-after 2026-01-01 --content-type image/*';
+    const rest = '--storage-class GLACIER --tag a=b --tag c=d --meta e=f --sort size --order desc --total --tz Europe/Berlin --query';
+    await world.run(`search annual report ${place} ${more} ${rest}`, 'ext:pdf -"draft"');
     const query = {
       bucket: 'photos',
       prefix: '2026/',
@@ -85,12 +87,28 @@ describe('tally search', () => {
       extension: 'jpg',
       cursor: 'page-2',
       query: 'annual report ext:pdf -"draft"',
+      tz: 'Europe/Berlin',
+      contains: 'abc',
+      match: '*.jpg',
+      size_min: 1_024,
+      size_max: 1_000_000_000,
+      modified_after: '2026-01-01',
+      content_type: 'image/*',
+      storage_class: 'GLACIER',
+      tag: ['a=b', 'c=d'],
+      meta: ['e=f'],
       sort: 'size',
       order: 'desc',
       total: 'true',
       limit: 100,
     };
     expect(world.asked).toEqual([['searchObjects', { query }]]);
+    await world.run('search --deleted --deleted-after 2026-11-20 --deleted-before 2026-11-21');
+    expect(world.asked.at(-1)).toEqual([
+      'searchObjects',
+      { query: { deleted: 'true', deleted_after: '2026-11-20', deleted_before: '2026-11-21', limit: 100 } },
+    ]);
+    expect(await world.run('search --size-min big')).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('64K, 1.5G') });
   });
 
   it('writes CSV that a spreadsheet and a terminal may be trusted with', async () => {

@@ -135,18 +135,12 @@ type Asks = (bucket: string) => readonly string[];
 /** Each operation that readers call; one that is missing here does not compile. */
 const table: Readonly<Record<ReadName, Asks>> = {
   searchObjects: (bucket) => [
-    ...[
-      {},
-      { bucket },
-      { prefix: 'a' },
-      { q: 'report' },
-      { bucket, q: 'report', prefix: 'a' },
-      { extension: 'gz' },
-      { query: 'size>=2' },
-    ].map((fields) => `/v1/objects?${query({ ...fields, total: 'true', as_of: 'true' })}`),
+    ...[{}, { bucket }, { prefix: 'a' }, { q: 'report' }, { bucket, q: 'report', prefix: 'a' }, { extension: 'gz' }, { size_min: '2' }].map(
+      (fields) => `/v1/objects?${query({ ...fields, total: 'true', as_of: 'true' })}`,
+    ),
     ...['size', 'last_modified', 'key'].map((sort) => `/v1/objects?${query({ sort, order: 'desc', total: 'true' })}`),
-    `/v1/objects?${query({ query: 'is:deleted', total: 'true' })}`,
-    `/v1/objects?${query({ query: 'is:deleted', sort: 'deleted_at', order: 'desc', bucket })}`,
+    `/v1/objects?${query({ deleted: 'true', total: 'true' })}`,
+    `/v1/objects?${query({ deleted: 'true', sort: 'deleted_at', order: 'desc', bucket })}`,
     `/v1/objects?${query({ query: `bucket:${bucket} report,ab`, total: 'true', as_of: 'true' })}`,
     `/v1/objects?${query({ query: `-bucket:${bucket} size<3` })}`,
     `/v1/objects?${query({ key: 'a/1' })}`,
@@ -233,7 +227,7 @@ async function modelled(model: Model, caller: Caller, path: string): Promise<unk
   const { pathname, searchParams } = new URL(path, 'http://model');
   const { bucket = '', ...fields } = Object.fromEntries(searchParams);
   const context = model.contextOf(localActor);
-  const asked = { ...fields, limit: 1_000 };
+  const asked = { ...fields, ...(fields['size_min'] !== undefined && { size_min: Number(fields['size_min']) }), limit: 1_000 };
   switch (pathname) {
     case '/v1/objects': {
       const { as_of: asOf, ...found } = await model.operations.searchObjects(

@@ -139,6 +139,7 @@ const cases: readonly (readonly [string, ObjectFilter, 'nothing'?])[] = [
   ['any of two buckets', { where: [any({ kind: 'bucket', value: ONE }, { kind: 'bucket', value: TWO })], prefix: 'report' }],
   ['not of a bucket', { where: [not({ kind: 'bucket', value: ONE })] }],
   ['any of two prefixes', { where: [any({ kind: 'prefix', value: 'logs/' }, { kind: 'prefix', value: 'photos/x' })] }],
+  ['from a key on', { where: [holds({ kind: 'from', value: 'logs/m' })] }],
   ['not below a prefix', { where: [not({ kind: 'prefix', value: 'logs/' })] }],
   ['any of two keys', { where: [any({ kind: 'key', value: 'report' }, { kind: 'key', value: 'a/report' })] }],
   ['words and a filter', { words: queryWordsOf('report')!, where: [holds({ kind: 'modified', from: 0 })] }],
@@ -201,6 +202,7 @@ function anyClause(some: readonly ObjectDocument[], buckets: readonly string[]):
   const values: Readonly<Record<string, fc.Arbitrary<string>>> = {
     'bucket:': fc.constantFrom(...buckets),
     'key:': of(({ key }) => [key]),
+    'key>=': of(({ key }) => parts(key)),
     'prefix:': of(({ key }) => parts(key)),
     'ext:': of(({ extension, key }) => [extension, key.split('.').slice(-2).join('.')]),
     'type:': fc.oneof(
@@ -287,7 +289,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
           fc.constantFrom(...orders.slice(0, 6)),
           async (clauses, sort) => {
             const text = clauses.join(' ');
-            const query = parseQuery(text, { nowMs: NOON_MS });
+            const query = parseQuery(text, { nowMs: NOON_MS, timeZone: 'UTC' });
             if ('message' in query || query.deleted) return;
             const wanted = placesOf(await model.objects.search({ where: query.conditions, sort, limit: 1_000 }));
             found += wanted.length;

@@ -95,14 +95,14 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
 
   it('shows a mistake at its place in the box, and does not ask the registry', async () => {
     const { page, complaints } = await open(address({ query: 'bucket:demo' }));
-    await page.getByLabel('Search for').fill('bucket:demo filetype:pdf');
+    await page.getByLabel('Search for').fill('bucket:demo extn:pdf');
     await page.keyboard.press('Enter');
     const alert = page.getByRole('alert');
     await alert.waitFor();
     expect(await alert.innerText()).toContain('did you mean ext:?');
     expect(await page.getByRole('region', { name: 'Objects found' }).count()).toBe(0);
-    expect(await alert.locator('code').innerText()).toBe('bucket:demo filetype:pdf');
-    expect(await alert.locator('mark').innerText()).toBe('filetype:pdf');
+    expect(await alert.locator('code').innerText()).toBe('bucket:demo extn:pdf');
+    expect(await alert.locator('mark').innerText()).toBe('extn:pdf');
     expect(await findingsOf(page, 'a mistake')).toEqual([]);
     // Chromium itself notes what was refused
     expect(complaints).toEqual([]);

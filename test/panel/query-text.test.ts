@@ -13,7 +13,7 @@ import {
 } from '../../src/panel/browser/query-text.ts';
 import { anyCharacter } from '../support/random/characters.ts';
 
-const parsed = (text: string) => parseQuery(text, { nowMs: 0 });
+const parsed = (text: string) => parseQuery(text, { nowMs: 0, timeZone: 'UTC' });
 
 it('a clause that is written into the box is read again as it was written, by the box and by the grammar, whatever it contains', () => {
   fc.assert(

@@ -62,21 +62,23 @@ describe('search', () => {
     [{ q: 'cafe terr' }, ['photos/CaféTerrace.jpg']],
     [{ q: 'report fin' }, ['reports/2024/Final Report.PDF']],
     [{ q: 'gone' }, []],
-    [{ prefix: 'reports/', query: '*.t*' }, ['reports/2025/draft.txt']],
-    [{ query: 'prefix:reports/ *.t*' }, ['reports/2025/draft.txt']],
-    [{ bucket: 'one', query: 'ext:pdf', prefix: 'reports/', key: 'reports/2025/draft.txt' }, []],
+    [{ match: 'DRAFT.txt' }, ['reports/2025/draft.txt']],
+    [{ prefix: 'reports/', match: '*.t*' }, ['reports/2025/draft.txt']],
+    [{ query: 'prefix:reports/', match: '*.t*' }, ['reports/2025/draft.txt']],
+    [{ query: 's3://one/reports/', match: '*.t*' }, ['reports/2025/draft.txt']],
     [{ query: 'is:deleted', key: 'gone.pdf' }, ['gone.pdf']],
+    [{ query: 'key:gone.pdf', deleted: 'true' }, ['gone.pdf']],
     [{ q: '' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt', 'photos/CaféTerrace.jpg']],
-    [{ query: '"AL REP"' }, ['reports/2024/Final Report.PDF']],
-    [{ query: '*rep*t.???' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt']],
+    [{ contains: 'AL REP' }, ['reports/2024/Final Report.PDF']],
+    [{ match: '*rep*t.???' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt']],
     [{ query: 'prefix:reports/ -ext:pdf' }, ['reports/2025/draft.txt']],
     [{ query: 'bucket:one,two ext:pdf,jpg size<1k' }, ['reports/2024/Final Report.PDF', 'photos/CaféTerrace.jpg']],
     [{ query: 'is:deleted' }, ['gone.pdf']],
     [{ query: 's3://two/photos/CaféTerrace.jpg' }, ['photos/CaféTerrace.jpg']],
     [{ query: 's3://one/reports/' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt']],
-    [{ bucket: 'one', query: 'is:deleted "GONE"' }, ['gone.pdf']],
-    [{ query: 'size=1', bucket: 'two' }, ['photos/CaféTerrace.jpg']],
-    [{ query: 'size>=2' }, []],
+    [{ deleted: 'true', bucket: 'one', contains: 'GONE' }, ['gone.pdf']],
+    [{ size_min: 1, size_max: 1, bucket: 'two' }, ['photos/CaféTerrace.jpg']],
+    [{ size_min: 2 }, []],
     [{ sort: 'key', order: 'desc', bucket: 'one' }, ['reports/2025/draft.txt', 'reports/2024/Final Report.PDF']],
   ])('%j finds %j', async (request, expected) => {
     const search = await searchOver(keys);
@@ -92,8 +94,8 @@ describe('search', () => {
     for (const request of [
       { query: `${pieces(0, 60)} ${pieces(60, 60)} ${pieces(120, 60)}` },
       { query: `${text('a')},${text('b')} ${text('c')} -${text('d')} abc*` },
-      { query: `${pieces(0, 60)} ${text('a')} *${'b'.repeat(249)}` },
-      { query: `*${'\ufdfa'.repeat(84)}` },
+      { q: pieces(0, 60), contains: 'a'.repeat(256), match: 'b'.repeat(250) },
+      { match: `*${'\ufdfa'.repeat(84)}` },
     ]) {
       await expect(search(request)).rejects.toMatchObject(tooLong);
     }
@@ -143,16 +145,21 @@ describe('search', () => {
 
   it.each<[Partial<SearchRequest>, string]>([
     [{ query: 'a', q: 'b' }, 'query: cannot be combined with q'],
-    [{ query: 'cat filetype:pdf' }, 'query: at character 5: there is no field filetype; did you mean ext:?'],
-    [{ extension: 'a.b.c' }, 'extension: an extension has one or two parts'],
-    [{ query: 'is:deleted', extension: 'pdf' }, 'extension: deleted objects can be searched only by'],
-    [{ query: 'is:deleted ext:pdf' }, 'query: at character 12: deleted objects can be searched only by'],
+    [{ query: 'cat extn:pdf' }, 'query: at character 5: there is no field extn; did you mean ext:?'],
+    [{ query: 'a', tz: 'Mars' }, 'tz: must be a time zone'],
+    [{ contains: 'ab' }, 'contains: a text needs at least 3 characters'],
+    [{ tag: ['a=b', 'owner=*'] }, 'tag: this does not accept a pattern: write tag:NAME for any value'],
+    [{ modified_after: '2026-02-30' }, 'modified_after: '],
+    [{ deleted: 'true', q: 'a' }, 'deleted objects have no words'],
+    [{ deleted: 'true', extension: 'pdf' }, 'extension: deleted objects can be searched only by'],
+    [{ deleted: 'true', query: 'ext:pdf' }, 'query: at character 1: deleted objects can be searched only by'],
     [{ q: ' /–/ ' }, 'q: this has no letters or digits'],
     [{ q: 'cat OR dog' }, 'q: takes only words'],
     [{ q: 'report -draft' }, 'q: takes only words'],
     [{ q: '"al rep"' }, 'q: takes only words'],
-    [{ sort: 'deleted_at' }, 'sort: deleted_at only with is:deleted'],
-    [{ query: 'is:deleted', sort: 'size' }, 'sort: deleted objects have no size'],
+    [{ deleted: 'false', query: 'is:deleted' }, 'deleted: the query asks for deleted objects'],
+    [{ sort: 'deleted_at' }, 'sort: deleted_at only with deleted=true'],
+    [{ deleted: 'true', sort: 'size' }, 'sort: deleted objects have no size'],
   ])('refuses %j: %s', async (request, message) => {
     const search = await searchOver(keys);
     await expect(search(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining(message) });

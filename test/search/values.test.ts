@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ageMsOf, periodOf, sizeOf } from '../../src/search/values.rules.ts';
+import { isTimeZone } from '../../src/search/zones.rules.ts';
 
 describe('sizes', () => {
   it.each<[string, number | undefined]>([
@@ -43,15 +44,27 @@ describe('ages and dates', () => {
     fc.assert(
       fc.property(fc.date({ min: new Date('1970-01-01'), max: new Date('9998-01-01'), noInvalidDate: true }), (date) => {
         const text = date.toISOString();
-        expect(periodOf(text)).toEqual({ startMs: date.getTime(), endMs: date.getTime() + 1 });
+        expect(periodOf(text, 'Asia/Tokyo')).toEqual({ startMs: date.getTime(), endMs: date.getTime() + 1 });
         const dayMs = Date.parse(text.slice(0, 10));
-        expect(periodOf(text.slice(0, 10))).toEqual({ startMs: dayMs, endMs: dayMs + 86_400_000 });
+        expect(periodOf(text.slice(0, 10), 'UTC')).toEqual({ startMs: dayMs, endMs: dayMs + 86_400_000 });
       }),
     );
   });
 
   it('that no calendar has are none', () => {
     for (const text of ['2026-13', '2026-00', '2026-02-29', '2026-01-01T24:00', '2026-01-01T00:60', '26-01-01', '2026-1-1', '2026-01-01Z'])
-      expect(periodOf(text), text).toBeUndefined();
+      expect(periodOf(text, 'UTC'), text).toBeUndefined();
+  });
+
+  it('are of zones that exist', () => {
+    expect(['UTC', 'Europe/Berlin', '+05:45', 'Mars/Base', '', 'x'.repeat(1_000), '+5'].map(isTimeZone)).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+      false,
+      false,
+    ]);
   });
 });

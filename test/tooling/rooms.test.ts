@@ -54,7 +54,7 @@ const rooms: Readonly<Record<string, Room>> = {
   repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 4_996, budget: 4_300, first: 'repair/close-gaps.ts' },
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_281, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
-  search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_800, first: 'search/parse.rules.ts' },
+  search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],
     lines: 5_844,

@@ -1,8 +1,9 @@
 """Searching the index, explaining it, and re-indexing."""
 
 import time
+from datetime import date, datetime, timezone
 from itertools import chain, islice
-from typing import Iterator, List, Optional, Sequence, Union
+from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
 from ._client import Query, client, segment_of
 from ._decode import decode
@@ -14,13 +15,35 @@ _PAGE_MAX = 1_000
 # a write is searchable within a second
 _FOLLOW_INTERVAL_S = 1.0
 
+# a day is its beginning in the zone `tz`; a text is one of the forms of the API
+Moment = Union[datetime, date, str]
+
+# values by name; None: any value
+Pairs = Mapping[str, Optional[str]]
+
+
 def search(
     query: Optional[str] = None,
     *,
+    tz: Optional[str] = None,
     bucket: Optional[str] = None,
     key: Optional[str] = None,
     prefix: Optional[str] = None,
+    contains: Optional[str] = None,
+    match: Optional[str] = None,
     extension: Optional[str] = None,
+    size_min: Optional[int] = None,
+    size_max: Optional[int] = None,
+    modified_after: Optional[Moment] = None,
+    modified_before: Optional[Moment] = None,
+    content_type: Optional[str] = None,
+    storage_class: Optional[str] = None,
+    etag: Optional[str] = None,
+    tags: Optional[Pairs] = None,
+    meta: Optional[Pairs] = None,
+    deleted: bool = False,
+    deleted_after: Optional[Moment] = None,
+    deleted_before: Optional[Moment] = None,
     sort: Optional[str] = None,
     order: Optional[str] = None,
     limit: Optional[int] = None,
@@ -28,7 +51,7 @@ def search(
     """
     Finds objects, in the order of bucket and key unless `sort` (size, last_modified or deleted_at) and `order` (asc or
     desc) say otherwise. All filters must hold. `query`: words of the key and clauses such as `ext:pdf size>1G`, as in the
-    search box.
+    search box. `tags` and `meta`: None stands for any value.
 
     The first page is read at once, so that a mistake is raised here, and the others as they are needed. All that is found
     comes, or the first `limit`.
@@ -36,11 +59,28 @@ def search(
     if limit is not None and limit < 1:
         raise ValueError("limit must be at least 1")
     filters: Query = {
-        "query": query,
-        "bucket": bucket,
-        "key": key,
-        "prefix": prefix,
-        "extension": extension,
+        **_filters(
+            query=query,
+            tz=tz,
+            bucket=bucket,
+            key=key,
+            prefix=prefix,
+            contains=contains,
+            match=match,
+            extension=extension,
+            size_min=size_min,
+            size_max=size_max,
+            modified_after=modified_after,
+            modified_before=modified_before,
+            content_type=content_type,
+            storage_class=storage_class,
+            etag=etag,
+            tags=tags,
+            meta=meta,
+        ),
+        "deleted": "true" if deleted else None,
+        "deleted_after": _moment(deleted_after, "deleted_after"),
+        "deleted_before": _moment(deleted_before, "deleted_before"),
         "sort": sort,
         "order": order,
         "limit": min(limit or _PAGE_MAX, _PAGE_MAX),
@@ -53,10 +93,22 @@ def usage(
     query: Optional[str] = None,
     *,
     by: Union[str, Sequence[str]] = (),
+    tz: Optional[str] = None,
     bucket: Optional[str] = None,
     key: Optional[str] = None,
     prefix: Optional[str] = None,
+    contains: Optional[str] = None,
+    match: Optional[str] = None,
     extension: Optional[str] = None,
+    size_min: Optional[int] = None,
+    size_max: Optional[int] = None,
+    modified_after: Optional[Moment] = None,
+    modified_before: Optional[Moment] = None,
+    content_type: Optional[str] = None,
+    storage_class: Optional[str] = None,
+    etag: Optional[str] = None,
+    tags: Optional[Pairs] = None,
+    meta: Optional[Pairs] = None,
     limit: int = 100,
 ) -> Usage:
     """
@@ -64,15 +116,90 @@ def usage(
     extension, class, size, age, bucket, or several of them.
     """
     filters: Query = {
-        "query": query,
-        "bucket": bucket,
-        "key": key,
-        "prefix": prefix,
-        "extension": extension,
+        **_filters(
+            query=query,
+            tz=tz,
+            bucket=bucket,
+            key=key,
+            prefix=prefix,
+            contains=contains,
+            match=match,
+            extension=extension,
+            size_min=size_min,
+            size_max=size_max,
+            modified_after=modified_after,
+            modified_before=modified_before,
+            content_type=content_type,
+            storage_class=storage_class,
+            etag=etag,
+            tags=tags,
+            meta=meta,
+        ),
         "by": [by] if isinstance(by, str) else [*by],
         "limit": limit,
     }
     return client.get(Usage, "/v1/usage", filters)
+
+
+def _filters(
+    *,
+    query: Optional[str],
+    tz: Optional[str],
+    bucket: Optional[str],
+    key: Optional[str],
+    prefix: Optional[str],
+    contains: Optional[str],
+    match: Optional[str],
+    extension: Optional[str],
+    size_min: Optional[int],
+    size_max: Optional[int],
+    modified_after: Optional[Moment],
+    modified_before: Optional[Moment],
+    content_type: Optional[str],
+    storage_class: Optional[str],
+    etag: Optional[str],
+    tags: Optional[Pairs],
+    meta: Optional[Pairs],
+) -> Query:
+    """The filters of a search as the API takes them."""
+    return {
+        "query": query,
+        "tz": tz,
+        "bucket": bucket,
+        "key": key,
+        "prefix": prefix,
+        "contains": contains,
+        "match": match,
+        "extension": extension,
+        "size_min": size_min,
+        "size_max": size_max,
+        "modified_after": _moment(modified_after, "modified_after"),
+        "modified_before": _moment(modified_before, "modified_before"),
+        "content_type": content_type,
+        "storage_class": storage_class,
+        "etag": etag,
+        "tag": _pairs(tags),
+        "meta": _pairs(meta),
+    }
+
+
+def _moment(value: Optional[Moment], name: str) -> Optional[str]:
+    """A moment as the API takes it: in UTC with milliseconds, rounded down. A text goes as it is."""
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    if value.tzinfo is None:
+        raise ValueError(f"{name} must have a time zone: datetime.now(timezone.utc)")
+    return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1_000:03d}Z"
+
+
+def _pairs(values: Optional[Pairs]) -> Optional[List[str]]:
+    """NAME, or NAME=VALUE, of which the first equals sign ends the name."""
+    if values is None:
+        return None
+    names = {name: name.replace("%", "%25").replace("=", "%3D") for name in values}
+    return [names[name] if value is None else f"{names[name]}={value}" for name, value in values.items()]
 
 
 def buckets() -> List[Bucket]:

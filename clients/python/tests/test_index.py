@@ -48,20 +48,51 @@ class Index(World):
         self.assertEqual([each.key for each in next(following).items], ["cat-4.jpg"])
 
     def test_search_sends_every_filter_as_the_api_takes_it(self) -> None:
-        sdk.search('"ar t+" is:deleted', bucket="photos", key="a", prefix="ä/", extension="gz", sort="size", order="desc", limit=2)
+        noon = datetime.datetime(2026, 1, 2, 13, 0, 0, 1_999, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
+        sdk.search(
+            contains="ar t+",
+            match="*.gz",
+            size_min=0,
+            size_max=5,
+            modified_after=noon,
+            modified_before=datetime.date(2026, 2, 1),
+            content_type="image/*",
+            storage_class="GLACIER",
+            etag="e",
+            tags={"a=b%": "c=d", "e": "", "f=": None},
+            meta={"k": "ä"},
+            deleted_after="2026-01-01",
+            sort="size",
+            order="desc",
+            limit=2,
+        )
         self.assertEqual(
             self.registry.queries[-1],
             [
-                ("query", '"ar t+" is:deleted'),
-                ("bucket", "photos"),
-                ("key", "a"),
-                ("prefix", "ä/"),
-                ("extension", "gz"),
+                ("contains", "ar t+"),
+                ("match", "*.gz"),
+                ("size_min", "0"),
+                ("size_max", "5"),
+                ("modified_after", "2026-01-02T12:00:00.001Z"),
+                ("modified_before", "2026-02-01"),
+                ("content_type", "image/*"),
+                ("storage_class", "GLACIER"),
+                ("etag", "e"),
+                ("tag", "a%3Db%25=c=d"),
+                ("tag", "e="),
+                ("tag", "f%3D"),
+                ("meta", "k=ä"),
+                ("deleted_after", "2026-01-01"),
                 ("sort", "size"),
                 ("order", "desc"),
                 ("limit", "2"),
             ],
         )
+        sdk.search(query="size>1G is:deleted", tz="Europe/Berlin", deleted=True, limit=1)
+        wanted = [("query", "size>1G is:deleted"), ("tz", "Europe/Berlin"), ("deleted", "true"), ("limit", "1")]
+        self.assertEqual(self.registry.queries[-1], wanted)
+        with self.assertRaisesRegex(ValueError, "modified_after must have a time zone"):
+            sdk.search(modified_after=datetime.datetime(2026, 1, 1))
 
     def test_buckets_explain_reindex_and_jobs(self) -> None:
         (bucket,) = sdk.buckets()
@@ -80,8 +111,8 @@ class Index(World):
         self.assertIsNone(sdk.job("job-unknown"))
 
     def test_usage(self) -> None:
-        usage = sdk.usage("cat", by=["extension", "class"], prefix="a/", limit=3)
-        asked = [("query", "cat"), ("prefix", "a/"), ("by", "extension"), ("by", "class"), ("limit", "3")]
+        usage = sdk.usage("cat", by=["extension", "class"], size_min=5, tags={"a": "b"}, limit=3)
+        asked = [("query", "cat"), ("size_min", "5"), ("tag", "a=b"), ("by", "extension"), ("by", "class"), ("limit", "3")]
         self.assertEqual(self.registry.queries[-1], asked)
         extension, storage_class = usage.by
         self.assertEqual((usage.objects, extension.groups[0].filter, extension.others), (2, "ext:jpg", sdk.Sums(2, 2**40)))

@@ -48,7 +48,7 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
 
 /** What is wrong with the box's text, if anything. The registry parses it in the same way. */
 function mistakeIn(query: string) {
-  const parsed = parseQuery(query, { nowMs: Date.now() });
+  const parsed = parseQuery(query, { nowMs: Date.now(), timeZone: 'UTC' });
   return 'message' in parsed ? parsed : undefined;
 }
 

@@ -84,6 +84,11 @@ export const cursor = z
 /** The page of a list. */
 export const paging = { limit, cursor: cursor.exactOptional() };
 
+/** A parameter that may be given several times. */
+export function repeated<Item extends z.ZodType<string>>(item: Item, countMax: number) {
+  return z.union([item, z.array(item).max(countMax, `at most ${countMax} times`)]);
+}
+
 /** A switch of a query: `true` or `false`. */
 export const flag = z.enum(['true', 'false'], must('must be true or false'));
 

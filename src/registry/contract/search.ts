@@ -3,7 +3,22 @@ import { z } from 'zod';
 import { objectDocumentSchema, type ObjectDocument } from '../../ordering/document.ts';
 import { sortFields, sortOrders } from '../../store/conditions.rules.ts';
 import { bucketStatus } from './bucket.ts';
-import { bucketName, count, cursor, flag, keyPrefix, limit, objectKey, oneOf, pageOf, textOf, time } from './fields.ts';
+import {
+  bucketName,
+  count,
+  cursor,
+  flag,
+  keyPrefix,
+  limit,
+  moment,
+  must,
+  objectKey,
+  oneOf,
+  pageOf,
+  repeated,
+  textOf,
+  time,
+} from './fields.ts';
 
 /** A document of the index, as stored. */
 export const storedObject = objectDocumentSchema;
@@ -11,11 +26,19 @@ export type StoredObject = ObjectDocument;
 
 /** Longer than the longest key, whose characters may each be escaped. */
 const QUERY_LENGTH_MAX = 4_096;
+/** A tag has a name of 128 and a value of 256 characters; user metadata is at most 2 KiB. */
+const PAIR_LENGTH_MAX = 2_200;
+const PAIRS_MAX = 16;
+
+const size = z.int(must('must be a whole number of bytes')).min(0, 'must be at least 0');
+const pair = textOf(PAIR_LENGTH_MAX, 1);
+
 /** The filters that narrow a search. */
 export const filterFields = {
   query: textOf(QUERY_LENGTH_MAX)
     .exactOptional()
     .describe('All filters in one text, in the grammar of docs/guides/search.md: `report ext:pdf size>1G modified<7d -"draft"`.'),
+  tz: textOf(64, 1).exactOptional().describe('The time zone of dates without one: Europe/Berlin, +02:00. Default: UTC.'),
   bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),
   key: objectKey.exactOptional().describe('Only the object with this key.'),
   prefix: keyPrefix.exactOptional().describe('Only keys that begin with this.'),
@@ -24,7 +47,31 @@ export const filterFields = {
     .describe(
       'Words of the key, instead of `query`. Each must match; the last one may be the beginning of a word. Empty: all objects. Other syntax of `query` is refused here.',
     ),
+  contains: textOf(1_024, 1).exactOptional().describe('Only keys that contain this text, ignoring case and accents; 3 to 256 characters.'),
+  match: textOf(256, 1)
+    .exactOptional()
+    .describe(
+      'Only keys that match this pattern: `*` is any run of characters, `?` one character. Without a slash, it may also start after any slash. Needs at least 3 other characters in a row, or a prefix; at most 8 `*` and 8 `?`.',
+    ),
   extension: textOf(66, 1).exactOptional().describe('Only names with this extension, with or without the dot: `gz`, `tar.gz`.'),
+  size_min: size.exactOptional().describe('Only objects of at least this many bytes.'),
+  size_max: size.exactOptional().describe('Only objects of at most this many bytes.'),
+  modified_after: moment.exactOptional().describe('Only objects last modified at or after this moment.'),
+  modified_before: moment.exactOptional().describe('Only objects last modified before this moment.'),
+  content_type: textOf(255, 1).exactOptional().describe('Only this content type, or `image/*`; enriched buckets only.'),
+  storage_class: textOf(64, 1).exactOptional().describe('Only this storage class.'),
+  etag: textOf(128, 1).exactOptional().describe('Only this etag, without quotes.'),
+  tag: repeated(pair, PAIRS_MAX)
+    .exactOptional()
+    .describe('NAME=VALUE: only objects with this tag; NAME: with any value. Each of several must match. `=` in a name is `%3D`.'),
+  meta: repeated(pair, PAIRS_MAX)
+    .exactOptional()
+    .describe('NAME=VALUE: only objects with this user metadata, without x-amz-meta-; NAME: with any value. Each of several must match.'),
+  deleted: flag
+    .exactOptional()
+    .describe('`true`: objects deleted in the last 7 to 14 days, only by bucket, key, prefix, contains and match.'),
+  deleted_after: moment.exactOptional().describe('Only objects deleted at or after this moment.'),
+  deleted_before: moment.exactOptional().describe('Only objects deleted before this moment.'),
 } as const;
 
 export const searchQuery = z.strictObject({

@@ -32,6 +32,8 @@ const grouping = z
   .meta({ id: 'Grouping', description: 'What a search finds, in groups of one kind.' });
 export type Grouping = z.infer<typeof grouping>;
 
+const { deleted: _deleted, deleted_after: _after, deleted_before: _before, ...filters } = filterFields;
+
 export const usageRows = {
   'GET /v1/usage': {
     operation: 'getUsage',
@@ -41,7 +43,7 @@ export const usageRows = {
     scope: 'read',
     heavy: 'sum',
     query: z.strictObject({
-      ...filterFields,
+      ...filters,
       by: z
         .union([by, z.array(by).max(usageBy.length)], must(`must be one of ${usageBy.join(', ')}`))
         .exactOptional()

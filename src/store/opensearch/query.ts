@@ -109,6 +109,8 @@ function testQuery(test: Test): Query {
     case 'key':
     case 'etag':
       return { term: { [test.kind]: test.value } };
+    case 'from':
+      return rangeQuery('key', { gte: test.value });
     case 'class':
       return { term: { storage_class: test.value } };
     case 'prefix':

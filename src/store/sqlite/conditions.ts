@@ -56,6 +56,8 @@ function testSql(test: Test): SqlCondition {
     case 'bucket':
     case 'key':
       return { sql: `${test.kind} = ?`, values: [test.value] };
+    case 'from':
+      return { sql: 'key >= ?', values: [test.value] };
     case 'prefix':
       return prefixSql(test.value);
     case 'etag':

@@ -39,6 +39,8 @@ function succeeds(document: ObjectDocument, test: Test): boolean {
       return bucket === test.value;
     case 'key':
       return key === test.value;
+    case 'from':
+      return Buffer.compare(Buffer.from(key), Buffer.from(test.value)) >= 0;
     case 'prefix':
       return key.startsWith(test.value);
     case 'etag':
