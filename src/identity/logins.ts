@@ -39,7 +39,6 @@ import type { WithPorts } from '../store/store.ts';
 import { refs } from './refs.ts';
 import type { SessionActor } from '../base/actor.ts';
 import type { AuditParameters } from '../base/audit.ts';
-import type { Consent } from '../registry/contract/login.ts';
 
 /** Where a request came from, and its id in the audit. */
 export interface Origin {
@@ -55,6 +54,17 @@ export type Answered =
   | { readonly kind: 'browser'; readonly cookie: string; readonly returnTo: string }
   /** The login has ended. `redirect`: the address of the waiting client. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly redirect: string | undefined };
+
+/** What the consent page shows, and the token that it sends back. */
+export interface Consent {
+  readonly email: string;
+  /** Whether the issuer vouches for the address. */
+  readonly emailVerified: boolean;
+  readonly userId: string;
+  readonly flow: LoginRecord['flow'];
+  readonly machine: string | undefined;
+  readonly token: string;
+}
 
 /** Where the code goes: to the client's address, or to the person. Neither, if the person refused and no client waits. */
 interface Decision {
@@ -205,9 +215,8 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     async consent(cookie, signal) {
       const { flow, machine, userId = '' } = await find(cookie, 'asking', signal);
       const user = await readUser(dependencies, userId, signal);
-      if (user === undefined || flow === 'browser') throw expired();
-      const { email, emailVerified } = user;
-      return { login: consentTokenOf(loginNameIn(cookie)), user: { id: userId, email, email_verified: emailVerified }, flow, machine };
+      if (user === undefined) throw expired();
+      return { email: user.email, emailVerified: user.emailVerified, userId, flow, machine, token: consentTokenOf(loginNameIn(cookie)) };
     },
     async decide(cookie, { token, allow }, origin) {
       const record = await find(cookie, 'asking');

@@ -59,7 +59,6 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       const { page, context, complaints } = await open();
       const login = await world.tally(['login', world.url], async (address) => {
         await page.goto(address);
-        await page.getByRole('button', { name: 'Allow' }).waitFor();
         expect(await page.title()).toBe('Log in · Tally');
         expect(await page.locator('dl').innerText()).toContain('alice@example.com');
         await page.getByRole('button', { name: 'Allow' }).click();
@@ -97,7 +96,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
           await page.getByText('It is valid for one minute').waitFor();
           const shown = await page.getByLabel('Login code').innerText();
           await page.getByRole('button', { name: 'Copy the code' }).click();
-          await page.getByText('Copied.').waitFor();
+          await page.getByText('The code was copied.').waitFor();
           expect(await page.evaluate('navigator.clipboard.readText()')).toBe(shown);
           return `${shown}\n`;
         },
@@ -154,7 +153,6 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
         { ...AXE_WINDOW, hasTouch: true },
       );
       await ask(page, 'm'.repeat(100));
-      await page.getByRole('button', { name: 'Allow' }).waitFor();
       // axe takes turns by the length of the name: the one is looked at on a small dark screen, the other on a large light one
       expect(await findingsOf(page, 'consent')).toEqual([]);
       await page.setViewportSize(SMALL);
@@ -171,11 +169,10 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       const { page, complaints } = await open();
       const focused = (): Promise<string> => page.evaluate('document.activeElement.textContent.trim()');
       await ask(page);
-      await page.getByRole('button', { name: 'Allow' }).waitFor();
       await page.keyboard.press('Tab');
       expect(await focused()).toBe('Allow');
       const outline = 'getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth';
-      expect(await page.evaluate(outline)).toBe('solid2px');
+      expect(await page.evaluate(outline)).toBe('solid3px');
       await page.keyboard.press('Tab');
       expect(await focused()).toBe('Refuse');
       await page.keyboard.press('Shift+Tab');
@@ -191,26 +188,26 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
     it('show names that attack the page as text, also that of a person who may not log in', async () => {
       const { page, complaints } = await open({ ...people.alice, email: HOSTILE_EMAIL });
       await ask(page, HOSTILE_MACHINE);
-      await page.getByRole('button', { name: 'Allow' }).waitFor();
       expect(await page.locator('img, dd script, h1 script').count()).toBe(0);
       const [email, , machine] = await page.locator('dd').allInnerTexts();
       expect([email, machine]).toEqual([HOSTILE_EMAIL, HOSTILE_MACHINE]);
       const { page: refused } = await open({ sub: 's-eve', email: HOSTILE_EMAIL, groups: [] });
       await refused.goto(`${world.url}/login/authorize?return_to=/v1/session`);
-      expect(await refused.locator('body').innerText()).toContain(`${HOSTILE_EMAIL} (not verified) may not log in`);
+      expect(await refused.locator('main').innerText()).toContain(`${HOSTILE_EMAIL} (not verified) may not log in`);
       expect(await refused.locator('img, script').count()).toBe(0);
       expect(complaints).toEqual([]);
     });
 
-    it('take no HTML and no script, and load nothing from elsewhere', async () => {
+    it('run no script that got into them, and load nothing', async () => {
       const { page, complaints } = await open();
       await ask(page);
-      await page.getByRole('button', { name: 'Allow' }).waitFor();
-      const planted = `document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x onerror=alert(5)>')`;
-      await expect(page.evaluate(planted)).rejects.toThrow('TrustedHTML');
-      await expect(page.evaluate(`document.querySelector('main').setAttribute('onclick', 'alert(6)')`)).rejects.toThrow('TrustedScript');
-      await page.evaluate(`new Image().src = 'http://127.0.0.1:1/'`);
-      await expect.poll(() => complaints.join()).toContain('policy: img-src');
+      await page.evaluate(
+        `document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x onerror=alert(5)><button onclick=alert(6)>Planted</button>')`,
+      );
+      await page.getByText('Planted').click();
+      await expect.poll(() => complaints.filter((text) => text.includes('policy: ')).length).toBeGreaterThanOrEqual(3);
+      expect(complaints.join()).toContain('policy: img-src');
+      expect(complaints.join()).toContain('policy: script-src-attr');
       expect(complaints.join()).not.toContain('dialog');
     });
   });

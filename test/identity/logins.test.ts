@@ -61,7 +61,7 @@ async function ask(world: IdentityWorld, request: Parameters<IdentityWorld['logi
 /** Up to the code. */
 async function allow(world: IdentityWorld, request: Parameters<IdentityWorld['logins']['begin']>[0] = CLIENT) {
   const { name } = await ask(world, request);
-  const { login: token } = await world.logins.consent(name, signal);
+  const { token } = await world.logins.consent(name, signal);
   const { redirect, code } = await world.logins.decide(name, { token, allow: true }, ORIGIN);
   return { name, redirect, code: code ?? new URL(redirect ?? 'x:').searchParams.get('code') ?? '' };
 }
@@ -115,8 +115,8 @@ describe('a login', () => {
     await expect(world.logins.answered(mine.cookie, answer, ORIGIN, signal)).rejects.toMatchObject(expired);
     await expect(world.logins.answered('x'.repeat(43), answer, ORIGIN, signal)).rejects.toMatchObject(expired);
     await world.logins.answered(theirs.cookie, answer, ORIGIN, signal);
-    const { login: token, ...shown } = await world.logins.consent(theirs.cookie, signal);
-    expect(shown).toMatchObject({ user: { email: 'alice@example.com' }, machine: 'laptop', flow: 'client' });
+    const { token, ...shown } = await world.logins.consent(theirs.cookie, signal);
+    expect(shown).toMatchObject({ email: 'alice@example.com', machine: 'laptop', flow: 'client' });
     await expect(world.logins.consent(mine.cookie, signal)).rejects.toMatchObject(expired);
     await expect(world.logins.decide(mine.cookie, { token, allow: true }, ORIGIN)).rejects.toMatchObject(expired);
     await expect(world.logins.decide(theirs.cookie, { token: 'guessed', allow: true }, ORIGIN)).rejects.toMatchObject(expired);
@@ -149,7 +149,7 @@ describe('a login', () => {
   it('that the person refuses leads back to the client, and gives no code', async () => {
     const world = createIdentityWorld();
     const { name } = await ask(world);
-    const { login: token } = await world.logins.consent(name, signal);
+    const { token } = await world.logins.consent(name, signal);
     const { redirect = '' } = await world.logins.decide(name, { token, allow: false }, ORIGIN);
     expect(Object.fromEntries(new URL(redirect).searchParams)).toMatchObject({ error: 'access_denied', state: 'mine', iss: PUBLIC_URL });
     await expect(world.logins.consent(name, signal)).rejects.toMatchObject(expired);

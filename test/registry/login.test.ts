@@ -36,11 +36,12 @@ async function toConsent(world: HttpWorld, query: Record<string, string> = clien
   const begun = await world.send('GET', authorizePath(query), { cookies, headers: { accept: 'text/html' } });
   expect(begun.status).toBe(302);
   const answered = await world.send('GET', world.issuer.answerTo(begun.location ?? ''), { cookies, headers: visit });
-  expect([answered.status, answered.location]).toEqual([303, '/panel/?page=consent']);
-  const asked = jsonOf(await world.send('GET', '/login/consent', { cookies }));
+  expect([answered.status, answered.location]).toEqual([303, '/login/consent']);
+  const page = await world.send('GET', '/login/consent', { cookies, headers: visit });
+  const login = /data-login="([^"]+)"/.exec(page.text)?.[1] ?? '';
   const decide = (allow: boolean, headers: Record<string, string> = ownPage(world)) =>
-    world.send('POST', '/login/consent', { cookies, headers, body: JSON.stringify({ login: asked['login'], allow }) });
-  return { asked, decide };
+    world.send('POST', '/login/consent', { cookies, headers, body: JSON.stringify({ login, allow }) });
+  return { cookies, page, decide };
 }
 
 const redeem = (world: HttpWorld, body: object) => world.send('POST', '/login/token', { headers: json, body: JSON.stringify(body) });
@@ -56,9 +57,9 @@ async function browserOf(world: HttpWorld, returnTo = '/jobs?x=1') {
 describe('the login of a program', () => {
   it('leads from its browser to a token with which it is known', async () => {
     const world = await start();
-    const { asked, decide } = await toConsent(world);
-    const user = { id: userIdOf(ISSUER, 's-alice'), email: 'alice@example.com', email_verified: true };
-    expect(asked).toEqual({ login: expect.any(String), user, flow: 'client', machine: 'laptop' });
+    const { page, decide } = await toConsent(world);
+    expect(page.text).toContain('alice@example.com');
+    expect(page.text).toContain('laptop');
     const { redirect } = jsonOf(await decide(true)) as { redirect: string };
     const { code = '', state, iss } = Object.fromEntries(new URL(redirect).searchParams);
     expect([redirect.startsWith(`${REDIRECT}?`), state, iss]).toEqual([true, 'mine', world.url]);
@@ -69,7 +70,7 @@ describe('the login of a program', () => {
     expect(issued).toEqual({ access_token: expect.stringMatching(/^qs_[0-9A-Za-z]{43}$/), token_type: 'Bearer', expires_in: 604_800 });
     const session = await world.send('GET', '/v1/session', { headers: bearer(issued.access_token) });
     expect(jsonOf(session)).toEqual({
-      user,
+      user: { id: userIdOf(ISSUER, 's-alice'), email: 'alice@example.com', email_verified: true },
       role: 'user',
       scopes: ['read'],
       kind: 'session',
@@ -120,23 +121,47 @@ describe('the login of a program', () => {
     if (code === 'login.invalid-grant') expect(jsonOf(answer)['error']).toBe('invalid_grant');
   });
 
-  it('that fails for a person shows a text, and for a program a problem document', async () => {
+  it('that fails for a person shows a page, and for a program a problem document', async () => {
     const world = await start();
-    const expired = await world.send('GET', '/login/callback?state=x', { headers: visit });
-    expect([expired.status, expired.headers['content-type']]).toEqual([400, 'text/plain; charset=utf-8']);
+    const expired = await world.send('GET', '/login/consent', { headers: visit });
+    expect(expired.status).toBe(400);
+    expect(expired.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(expired.text).toContain('begin it again');
-    for (const path of ['/login/consent', '/login/callback?state=x'])
-      expect(jsonOf(await world.send('GET', path))).toMatchObject({ code: 'login.expired' });
+    expect(jsonOf(await world.send('GET', '/login/consent'))).toMatchObject({ code: 'login.expired' });
     world.issuer.failWith(new FaultError('issuer.unreachable', 'GET https://id: <script>alert(1)</script>'));
     const cookies = new Map<string, string>();
     const begun = await world.send('GET', authorizePath({ return_to: '/' }), { cookies });
     const failed = await world.send('GET', world.issuer.answerTo(begun.location ?? ''), { cookies, headers: visit });
-    expect([failed.status, failed.headers['content-type'], failed.headers['x-content-type-options']]).toEqual([
-      503,
-      'text/plain; charset=utf-8',
-      'nosniff',
-    ]);
+    expect(failed.status).toBe(503);
+    expect(failed.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
     expect(failed.text).toContain('TALLY_OIDC_ISSUER');
+  });
+});
+
+describe('the pages', () => {
+  it('permit nothing but their own script and style, and are framed by no page', async () => {
+    const world = await start();
+    const { page } = await toConsent(world);
+    const policy = String(page.headers['content-security-policy']);
+    expect(policy).toMatch(/^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /);
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain('unsafe');
+    expect(page.headers['cache-control']).toBe('no-store');
+    // what the policy permits is what the page has
+    const { createHash } = await import('node:crypto');
+    for (const [, source = ''] of page.text.matchAll(/<(?:script|style)>([^]*?)<\/(?:script|style)>/g)) {
+      expect(policy).toContain(createHash('sha256').update(source).digest('base64'));
+    }
+    expect(page.text).not.toMatch(/ on\w+=|style=|javascript:/i);
+  });
+
+  it('show texts from outside as they are, and characters that turn or hide others', async () => {
+    const world = await start();
+    world.issuer.personIs({ sub: '"><img src=x onerror=alert(1)>\u202e' });
+    const { page } = await toConsent(world, { ...client, machine: `<b>&"'` });
+    expect(page.text).not.toMatch(/<img|<b>|\u202e/);
+    expect(page.text).toContain('\\u{202e}');
+    expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');
   });
 });
 

@@ -22,7 +22,6 @@ const scripts: Readonly<Record<PageName, () => Promise<View>>> = {
   keys: async () => (await import('./keys.tsx')).KeysPage,
   people: async () => (await import('./people.tsx')).PeoplePage,
   audit: async () => (await import('./audit.tsx')).AuditPage,
-  consent: async () => (await import('./consent.tsx')).ConsentPage,
   unknown: async () => () => <Message heading="No such page">The address names a page that the panel does not have.</Message>,
 };
 

@@ -27,7 +27,6 @@ export const pages = {
   keys: { title: 'API keys', needs: 'GET /v1/api-keys' },
   people: { title: 'People', needs: 'GET /v1/admin/users' },
   audit: { title: 'Audit', needs: 'GET /v1/admin/audit' },
-  consent: { title: 'Log in', within: '' },
   unknown: { title: 'No such page', within: '' },
 } as const satisfies Readonly<Record<string, PageFacts>>;
 export type PageName = keyof typeof pages;

@@ -70,16 +70,6 @@ export type SessionAnswer = z.infer<typeof session>;
 /** What the caller may read, and why it may be less than expected. */
 export type OwnAccess = Pick<SessionAnswer, 'reads' | 'advice'>;
 
-const consent = z
-  .object({
-    login: z.string().describe('Sent back with the decision: it shows that the question was read.'),
-    user: z.object({ id: z.string(), email: z.string(), email_verified: z.boolean() }).describe('Who has logged in.'),
-    flow: z.enum(['client', 'paste']).describe('`paste`: the person copies the code.'),
-    machine: z.string().optional().describe('The name that the client gives its machine.'),
-  })
-  .meta({ id: 'Consent', description: 'A client wants to act for a person.' });
-export type Consent = z.infer<typeof consent>;
-
 export const loginRows = {
   'GET /login/authorize': {
     operation: 'beginLogin',
@@ -136,10 +126,11 @@ export const loginRows = {
     example: { query: { state: 'af0ifjsldkj', code: 'SplxlOBeZQQYbYS6WxSbIA' } },
   },
   'GET /login/consent': {
-    operation: 'getConsent',
-    summary: 'Shows what a person is asked on the consent page: whether a client may act for them.',
+    operation: 'showConsent',
+    summary: 'Shows the page where a person permits a client to act for them.',
     scope: 'none',
-    answer: consent,
+    answer: z.string().describe('A page.'),
+    media: 'text/html',
     errors: ['login.not-configured', 'login.expired'],
   },
   'POST /login/consent': {
@@ -147,7 +138,7 @@ export const loginRows = {
     summary: "Receives the consent page's decision.",
     scope: 'none',
     body: bodyOf({
-      login: secret.describe('The `login` that the person was asked about.'),
+      login: secret.describe('The value from the page.'),
       allow: yesNo.describe('Whether the client receives a code.'),
     }),
     answer: z.object({
@@ -155,7 +146,7 @@ export const loginRows = {
       code: z.string().optional().describe('The code, if a person copies it.'),
     }),
     errors: ['request.invalid', 'login.not-configured', 'login.expired', 'request.forbidden-origin'],
-    example: { body: { login: 'as-it-was-asked', allow: true } },
+    example: { body: { login: 'shown-by-the-page', allow: true } },
   },
   'POST /login/token': {
     operation: 'createToken',

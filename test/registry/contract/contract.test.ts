@@ -45,9 +45,6 @@ describe('each row of the contract', () => {
     expect(answer === undefined).toBe([204, 302, 303].includes(status));
     for (const schema of [params, query, body]) {
       const { properties = {} } = schema === undefined ? {} : jsonSchemaOf(schema).schema;
-      const numbers = Object.entries(properties).filter(([, field]) => typeof field === 'object' && field.type === 'integer');
-      // in a URL it is a text, which registry/routes.ts makes a number
-      if (schema === query) expect(numbers.map(([name]) => name)).toEqual(numbers.length === 0 ? [] : ['limit']);
       expect(Object.entries(properties).filter(([, field]) => typeof field === 'object' && field.description === undefined)).toEqual([]);
     }
   });
@@ -193,7 +190,7 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
     const { cookie: name, location } = await world.logins.begin(CLIENT, new AbortController().signal);
     return { path: world.issuer.answerTo(location), headers: { cookie: `tally-login-${world.port}=${name}` } };
   },
-  getConsent: async (world) => ({ headers: { cookie: (await askingIn(world)).cookie } }),
+  showConsent: async (world) => ({ headers: { cookie: (await askingIn(world)).cookie } }),
   decideLogin: async (world) => {
     const { cookie, token } = await askingIn(world);
     return { headers: { ...json, ...ownPage(world.url), cookie }, body: { login: token, allow: true } };
@@ -211,7 +208,7 @@ async function askingIn(world: HttpWorld) {
   const signal = new AbortController().signal;
   const { cookie: name, location } = await world.logins.begin(CLIENT, signal);
   await world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
-  return { name, cookie: `tally-login-${world.port}=${name}`, token: (await world.logins.consent(name, signal)).login };
+  return { name, cookie: `tally-login-${world.port}=${name}`, token: (await world.logins.consent(name, signal)).token };
 }
 
 async function startPeopleWorld(operation: string, operations: Operations, store: Store) {

@@ -70,10 +70,10 @@ function visitorsOf(url: string, issuer: StartedProvider) {
     const { location, issuerCode } = await comeBack(cookies, address);
     // the cookie of the login begins with its secret name
     const [name = ''] = cookies.values();
-    if (location !== undefined && location !== '/panel/?page=consent') return { name, issuerCode, consent: '', redirect: location };
-    const asked = await send('GET', '/login/consent', { cookies });
-    const { login: consent } = JSON.parse(asked.text) as { readonly login?: string };
-    if (consent === undefined) throw new Error(`no consent is asked, but ${asked.status}: ${asked.text}`);
+    if (location !== undefined && location !== '/login/consent') return { name, issuerCode, consent: '', redirect: location };
+    const page = await send('GET', '/login/consent', { cookies, headers: visit });
+    const consent = /data-login="([^"]+)"/.exec(page.text)?.[1];
+    if (consent === undefined) throw new Error(`no consent page, but ${page.status}: ${page.text}`);
     const own = { 'x-tally-csrf': '1', origin: url, 'sec-fetch-site': 'same-origin' };
     const decided = await send('POST', '/login/consent', { cookies, headers: own, body: { login: consent, allow: true } });
     return { name, issuerCode, consent, ...(JSON.parse(decided.text) as { readonly redirect?: string; readonly code?: string }) };

@@ -128,7 +128,7 @@ export async function logIn(world: IdentityWorld) {
   const { cookie: name, location } = await world.process().begin(CLIENT, signal);
   const answered = await world.process().answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
   if (answered.kind === 'failed') throw answered.error;
-  const { login: token } = await world.process().consent(name, signal);
+  const { token } = await world.process().consent(name, signal);
   const { redirect = '' } = await world.process().decide(name, { token, allow: true }, ORIGIN);
   const code = new URL(redirect).searchParams.get('code') ?? '';
   const session = await world.process().redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN);
