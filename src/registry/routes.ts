@@ -1,6 +1,7 @@
 /** Creates the routes from the contract's rows. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PlacedRow } from './contract/contract.ts';
+import { numericFields } from './contract/json-schema.ts';
 import { checkRequest, type AnyRequest } from './contract/row.ts';
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
@@ -24,12 +25,17 @@ export function addRoutes<Name extends string>(
 
 /** Creates the function that reads a request as its row documents it. It throws as {@link checkRequest} does. */
 export function requestReader(row: PlacedRow): (request: FastifyRequest) => AnyRequest {
-  return ({ params, query, body }) => checkRequest(row, { params, query: withLimit(query), body });
+  const numbers = numericFields(row.query);
+  return ({ params, query, body }) => checkRequest(row, { params, query: withNumbers(query, numbers), body });
 }
 
-/** The query with its only number, the length of a page, which is a text in a URL. The check refuses any other text. */
-function withLimit(query: unknown): unknown {
-  if (typeof query !== 'object' || query === null || !('limit' in query)) return query;
-  const { limit } = query;
-  return typeof limit === 'string' && /^-?\d{1,15}$/.test(limit) ? { ...query, limit: Number(limit) } : query;
+/** Converts a URL's texts to numbers. A text that isn't a whole number stays unchanged, and the check refuses it. */
+function withNumbers(query: unknown, numbers: ReadonlySet<string>): unknown {
+  if (typeof query !== 'object' || query === null || numbers.size === 0) return query;
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]: [string, unknown]) => [
+      name,
+      numbers.has(name) && typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value,
+    ]),
+  );
 }

@@ -1,5 +1,6 @@
 /** What all listeners share: limits, headers, problem documents. */
 import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
 import type { PlacedRow } from './contract/contract.ts';
 import { type Problem, PROBLEM_MEDIA, statusOf } from './contract/problem.ts';
@@ -27,6 +28,8 @@ const BODY_BYTES_MAX = 65_536;
  * take many seconds from its connection to its request. In the meantime, idle connections don't block others (guard.ts).
  */
 const REQUEST_TIMEOUT_MS = 30_000;
+/** How long a refused connection stays open, so that its client can read why. */
+const REFUSED_MS = 1_000;
 /** How often Node checks for late requests; its default is 30 s. */
 const TIMEOUTS_CHECK_MS = 1_000;
 /**
@@ -87,6 +90,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
       void reply.headers(safeHeaders);
       sendProblem(reply, problemOf(error));
     },
+    clientErrorHandler: ({ code }, socket) => refuseBroken(socket, code),
   });
   boundConnections(app.server, CONNECTIONS_MAX);
   app.removeContentTypeParser('text/plain');
@@ -109,6 +113,13 @@ export function createServer(parts: ServerParts): FastifyInstance {
     return sendProblem(reply, reply.raw.destroyed ? problemOf(error) : loggedProblemOf(error, telemetry));
   });
   return app;
+}
+
+/** Refuses bytes that are not a request, or a late request. `code` is Node's parser's. */
+function refuseBroken(socket: Duplex, code: string | undefined): void {
+  if (!socket.writable) return void socket.destroy();
+  socket.end(responseToBroken(code, safeHeaders));
+  setTimeout(() => socket.destroy(), REFUSED_MS).unref();
 }
 
 /** An error's problem document. Unexpected errors are logged. */
@@ -196,6 +207,20 @@ export function problemOf(error: unknown): Problem {
   const [code, detail] = (error instanceof Error && 'code' in error && frameworkErrors.get(error.code)) || [];
   return code === undefined || detail === undefined ? unexpected() : problem(statusOf(code), code, detail);
 }
+
+/** The raw response to bytes that are not an HTTP request, or to a late one. `code` is Node's parser's. The connection closes afterwards. */
+function responseToBroken(code: string | undefined, headers: Readonly<Record<string, string>>): string {
+  const broken = brokenRequests.get(code) ?? problem(400, 'request.invalid', 'the bytes received are not an HTTP request');
+  const body = JSON.stringify(broken);
+  const own = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
+  const lines = Object.entries({ ...headers, ...own }).map(([name, value]) => `${name}: ${value}`);
+  return [`HTTP/1.1 ${broken.status} ${broken.title}`, ...lines, '', body].join('\r\n');
+}
+
+const brokenRequests: ReadonlyMap<string | undefined, Problem> = new Map([
+  ['HPE_HEADER_OVERFLOW', problem(431, 'request.too-large', 'the headers are larger than 16 KiB')],
+  ['ERR_HTTP_REQUEST_TIMEOUT', problem(408, 'request.timeout', 'the request was not received in time')],
+]);
 
 function problemOfFault({ code, reason }: FaultError): Problem {
   if (code === UNEXPECTED) return unexpected();

@@ -1,4 +1,3 @@
-import { Readable, PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { AddedBucket } from '../../src/registry/contract/buckets.ts';
 import { FaultError } from '../../src/base/fault.ts';
@@ -65,16 +64,11 @@ describe('tally bucket add of several buckets', () => {
     expect(ran.exitCode).toBe(0);
   });
 
-  it('reads names from a file or from stdin, one a line, with comments', async () => {
+  it('reads names from a file, one a line, with comments', async () => {
     const text = '# ours\nphotos\n\n  videos # the large one\r\n';
     const byFile = createCliWorld({ readText: (path) => (path === 'buckets.txt' ? text : undefined) });
     await byFile.run('bucket add --from-file buckets.txt music');
     expect(byFile.asked.map(([, request]) => (request.body as { bucket: string }).bucket)).toEqual(['music', 'photos', 'videos']);
-    const byStdin = createCliWorld({
-      streams: () => ({ stdin: Readable.from([text.slice(0, 9), text.slice(9)]), stdout: new PassThrough() }),
-    });
-    await byStdin.run('bucket add --from-file -');
-    expect(byStdin.asked).toHaveLength(2);
   });
 
   it('refuses what names no bucket, and a plan and its token, which are about one', async () => {

@@ -3,8 +3,8 @@ import type { PlacedRow } from './contract.ts';
 import { jsonSchemaOf } from './json-schema.ts';
 import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
 
-/** URL and headers are read before the operation is known, and the answer is no problem document. */
-const HEADERS_TOO_LARGE = { description: 'The URL and the headers are larger than 16 KiB together.' };
+/** URL and headers are read before the operation is known. */
+const HEADERS_TOO_LARGE = problemResponse('Codes: request.too-large. The URL and the headers are larger than 16 KiB together.');
 
 /** These rows' document, as JSON. */
 export function openApiOf(rows: readonly PlacedRow[], version: string): string {
