@@ -3,6 +3,7 @@ import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { overlapping } from '../readable.rules.ts';
 import { compareKeys, firstAfterPrefix } from '../../base/key-order.ts';
+import type { Condition } from '../conditions.rules.ts';
 import type { ObjectFilter, ObjectQuery } from '../store.ts';
 import { conditionSql, type SqlCondition } from './conditions.ts';
 import type { SqliteReads } from './connection.ts';
@@ -38,15 +39,22 @@ export function indexOf({ deleted = false }: ObjectFilter): string {
 /** One bucket's ranges in reading order, after the key `after`. */
 export function rangesOf(
   bucket: string,
-  { within, prefix }: Pick<ObjectFilter, 'within' | 'prefix'>,
+  { within, prefix, where = [] }: Pick<ObjectFilter, 'within' | 'prefix' | 'where'>,
   { after, descending = false }: { readonly after?: string | undefined; readonly descending?: boolean } = {},
 ): readonly KeyRange[] {
   const parts = within === undefined ? [{ prefix }] : overlapping(within, { bucket, prefix });
   const ranges = parts.map((part) => {
-    const bounds = boundsOf(part.prefix === undefined ? {} : { prefix: part.prefix });
+    const ofPrefix = boundsOf(part.prefix === undefined ? {} : { prefix: part.prefix });
+    // otherwise a sum would read the whole bucket for one key
+    const bounds = where.flatMap(keyOf).reduce((all, key) => untilKey(fromKey(all, key, '>='), key, '<='), ofPrefix);
     return { bucket, bounds: descending ? untilKey(bounds, after, '<') : fromKey(bounds, after, '>') };
   });
   return descending ? ranges.toReversed() : ranges;
+}
+
+/** The only key that a condition allows, if there is one. */
+function keyOf({ anyOf: [test, ...others], negated }: Condition): string | [] {
+  return test?.kind === 'key' && others.length === 0 && !negated ? test.value : [];
 }
 
 /** The conditions for a range's rows. */

@@ -164,6 +164,17 @@ describe('SQLite, with many rows', () => {
     expect(await groupsOf(few)).toEqual([{ name: 'many/b/', objects: 2, bytes: 21_997 }]);
   });
 
+  it('reads one key alone for a sum of one key', async () => {
+    const again = createSqliteConnection(store.path);
+    const use = vi.spyOn(again, 'use');
+    const where = [holds({ kind: 'key', value: keys[9_000] ?? '' })];
+    const sums = await sumUsage(again, { bucket: BUCKET, by: ['class'], where, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
+    again.close();
+    expect(sums).toMatchObject({ objects: 1, bytes: 9_000 });
+    // the bucket's name, the range's first rows and their facts
+    expect(use).toHaveBeenCalledTimes(3);
+  });
+
   it('Fix: a range of keys has one bound at each end, since SQLite passes over all rows between two', async () => {
     const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
     const bounds = (sql: string, bound: RegExp): number => sql.match(bound)?.length ?? 0;
