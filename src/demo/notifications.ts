@@ -25,7 +25,7 @@ export function watchObjects(store: S3Store, requestBucket: () => string, change
 
   const deleteObject = store.deleteObject.bind(store);
   store.deleteObject = (bucket, key) => {
-    // published first: a repeated request finds no object that it could tell of. Nothing then keeps fauxqs from removing it from memory
+    // published first: when the request is repeated, the object is gone. fauxqs always removes it from memory, even if the disk fails
     if (objectAt(store, bucket, key) !== undefined) changed({ bucket, key });
     deleteObject(bucket, key);
   };
