@@ -27,22 +27,24 @@ import { withoutPasswords } from './passwords.ts';
 export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue' | 'object' | 'never';
 
 /**
- * What re-index jobs and sweeps do about a fault. It follows from the circuit, unless the entry says otherwise.
+ * What re-index jobs, sweeps and the store's set-up do about a fault.
  *
- * - `wait`: something is down that all of the bucket's objects need. A job keeps its place and waits; a sweep leaves the bucket.
+ * - `stop`: a service that all buckets share is down. A job keeps its place and waits; a sweep leaves the bucket; set-up ends.
+ * - `wait`: this bucket, or its index, is down. Its jobs keep their place and wait; a sweep leaves the bucket; set-up
+ *   continues with the other buckets.
  * - `skip`: permission is missing, for one object or for all. A job waits; a sweep continues with the next object.
  * - `retry`: this object or this listing fails. A job tries again, and fails after three attempts without progress; a sweep
  *   continues with the next object.
  * - `fail`: the request can never succeed. A job fails.
  */
-export type JobAnswer = 'wait' | 'skip' | 'retry' | 'fail';
+export type JobAnswer = 'stop' | 'wait' | 'skip' | 'retry' | 'fail';
 
 interface FaultEntry {
   /** Default: `object`. */
   readonly circuit?: FaultCircuit;
   /** Set if a single fault opens the circuit, because it cannot be about one request only. Other faults must repeat first. */
   readonly opensAtOnce?: true;
-  /** Default: `wait` for what a circuit stands for, `retry` for `object`, and `fail` for `never`. */
+  /** Default: `retry`. */
   readonly jobs?: JobAnswer;
   /** What to do about it. Every report shows it, to operators of a daemon and to users of a command. */
   readonly advice: string;
@@ -57,28 +59,33 @@ export const faults = {
   /** No connection, a time-out, or 502/503/504 of the whole request. */
   'index.unreachable': {
     circuit: 'cluster',
+    jobs: 'stop',
     advice: 'Check that the index store at TALLY_INDEX_URL is up and reachable from here.',
   },
   /** 401 or 403 for the credentials in use (not a block). */
   'index.denied': {
     circuit: 'cluster',
+    jobs: 'stop',
     advice: 'Check the credentials in TALLY_INDEX_URL and the role that they map to.',
   },
   /** OpenSearch pushed a whole request back (429), or another process holds the write lock of the SQLite file. */
   'index.overloaded': {
     circuit: 'cluster',
+    jobs: 'stop',
     advice: 'Wait: this usually passes. If it lasts, add data nodes or run fewer workers.',
   },
   /** A cluster-wide write block, a block on the state index, or a full disk under SQLite. */
   'index.blocked': {
     circuit: 'cluster',
     opensAtOnce: true,
+    jobs: 'stop',
     advice: 'Free disk space where the index store keeps its data. If OpenSearch set a write block, remove it afterwards.',
   },
   /** The state index is missing. */
   'index.state-missing': {
     circuit: 'cluster',
     opensAtOnce: true,
+    jobs: 'stop',
     advice:
       'Start the service, and wait until it is ready: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart the service to begin with an empty index.',
   },
@@ -86,6 +93,7 @@ export const faults = {
   'index.misconfigured': {
     circuit: 'cluster',
     opensAtOnce: true,
+    jobs: 'stop',
     advice:
       'Read the reason, then remove the addition to the state index: a pipeline, a second index behind its alias, or changed mappings.',
   },
@@ -93,12 +101,14 @@ export const faults = {
   'index.foreign-node': {
     circuit: 'cluster',
     opensAtOnce: true,
+    jobs: 'stop',
     advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Until then, Tally writes nothing.',
   },
   /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
     circuit: 'cluster',
     opensAtOnce: true,
+    jobs: 'stop',
     advice:
       'Check TALLY_INDEX_URL. If the index file is damaged, restore it from a backup, or move it away and build a new index with a re-index.',
   },
@@ -106,6 +116,7 @@ export const faults = {
   'index.other-version': {
     circuit: 'cluster',
     opensAtOnce: true,
+    jobs: 'stop',
     advice:
       'Run the newest Tally version that has used this index store, or a later one. If that is this one, start a new index: choose a new TALLY_INDEX_PREFIX for OpenSearch, or a new TALLY_INDEX_URL for SQLite, connect the buckets with `tally bucket add NAME`, and delete the old index.',
   },
@@ -117,46 +128,54 @@ export const faults = {
   'record.newer': {
     circuit: 'index',
     opensAtOnce: true,
+    jobs: 'wait',
     advice:
       "A newer Tally version wrote this record, or it is damaged. Update this worker. Until then, the bucket's records wait; other buckets are not affected.",
   },
   /** One index has a write block or is closed. The flood stage of a disk is such a block, on each index with a shard there. */
   'bucket.index-blocked': {
     circuit: 'index',
+    jobs: 'wait',
     advice:
       'Remove the write block from the index that the reason names (PUT INDEX/_settings with {"index.blocks.write": null}), or reopen it (POST INDEX/_open). If the reason names the flood stage, free disk space on the data nodes. Until then, the bucket\'s records wait.',
   },
   /** 401 or 403 for one index (not a block). */
   'bucket.index-denied': {
     circuit: 'index',
+    jobs: 'wait',
     advice: "Allow the role behind the credentials in TALLY_INDEX_URL to read and write this bucket's index.",
   },
   /** OpenSearch pushed writes to one index back (429) for as long as they could wait. */
   'bucket.index-overloaded': {
     circuit: 'index',
+    jobs: 'wait',
     advice: "Wait: this usually passes. If it lasts, move shards of this bucket's index to less loaded data nodes.",
   },
   /** The index of one bucket refuses or drops every document because of its configuration. */
   'bucket.index-misconfigured': {
     circuit: 'index',
+    jobs: 'wait',
     advice:
       "Read the reason, then fix this bucket's index: its pipelines, its alias (which must point to this index only) or its mappings. Until then, the bucket's records wait.",
   },
   /** The index or alias of a connected bucket is missing. */
   'bucket.index-missing': {
     circuit: 'index',
+    jobs: 'wait',
     advice: 'Run `tally bucket add NAME` again, which creates the missing index. Tally then re-indexes the bucket by itself.',
   },
   /** The cluster has reached its limit of shards (cluster.max_shards_per_node), so no index can be created. */
   'bucket.index-limit': {
     circuit: 'index',
+    jobs: 'wait',
     advice: `Each bucket has one index, with TALLY_INDEX_SHARDS shards and their replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; ${docsPage('docs/operate/sizing-cost.md#number-of-buckets')} says what a bucket costs.`,
   },
   /** The primary shard of one index is not active. */
-  'bucket.index-unavailable': { circuit: 'index', advice: "Check the shard allocation of this bucket's index." },
+  'bucket.index-unavailable': { circuit: 'index', jobs: 'wait', advice: "Check the shard allocation of this bucket's index." },
   /** The store will never take this document: an error about the document itself, while its index accepts others. */
   'index.rejected': {
     circuit: 'never',
+    jobs: 'fail',
     advice: 'Report a bug: the index store refused a document that Tally built. The original message is in the dead-letter queue.',
   },
 
@@ -164,29 +183,34 @@ export const faults = {
   /** 5xx, a time-out or no connection. */
   's3.unavailable': {
     circuit: 'endpoint',
+    jobs: 'stop',
     advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page, then try again.',
   },
   /** 503 SlowDown or 429. */
   's3.throttled': {
     circuit: 'bucket',
+    jobs: 'stop',
     advice: 'Wait: S3 is throttling requests, which usually passes. If it lasts, run fewer workers.',
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': {
     circuit: 'endpoint',
     opensAtOnce: true,
+    jobs: 'stop',
     advice: "Check this process's AWS credentials: they are missing, expired or not accepted.",
   },
   /** The bucket does not exist, or is in another region than its record names. */
   'bucket.missing': {
     circuit: 'bucket',
     opensAtOnce: true,
+    jobs: 'wait',
     advice: "Check the bucket's name and region. If it is connected, `tally doctor NAME` says what to do.",
   },
   /** HeadBucket is denied, so nothing distinguishes a missing key from a missing bucket. */
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,
+    jobs: 'wait',
     advice: "Allow this process s3:ListBucket on the bucket. Until then, the bucket's records that need S3 wait.",
   },
   /** Many objects are gone that no event reported as deleted, and the bucket shows no objects at all. */
@@ -229,18 +253,21 @@ export const faults = {
   /** The queue does not exist. */
   'queue.missing': {
     circuit: 'queue',
+    jobs: 'stop',
     advice:
       'Recreate the queue with `tally setup --apply`, then run `tally bucket add NAME` for each bucket. Events until then are lost; a re-index repairs that.',
   },
   /** SQS does not answer, or refuses the request. */
   'queue.unreachable': {
     circuit: 'queue',
+    jobs: 'stop',
     advice:
       'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
   /** Messages are waiting in the bucket queue, and no process has received from it for a minute. */
   'queue.not-received': {
     circuit: 'queue',
+    jobs: 'stop',
     advice:
       'Start a process with the role ingest (TALLY_ROLES), or check /readyz and the log of the running one. The messages wait until the queue deletes them.',
   },
@@ -294,6 +321,7 @@ export const faults = {
   /** The message's body is not JSON. */
   'message.not-json': {
     circuit: 'never',
+    jobs: 'fail',
     advice: 'The message is not a bucket event. Find out what sends it to the bucket queue, then discard it.',
   },
   /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
@@ -303,11 +331,13 @@ export const faults = {
   /** The body is JSON, but in none of the formats of bucket events, or in more envelopes than topics and bridges could have added. */
   'message.unknown-wrapper': {
     circuit: 'never',
+    jobs: 'fail',
     advice: "Tally does not know the message's format. Check how the bucket's events reach the queue.",
   },
   /** The message came through a topic that no connected bucket names. */
   'message.unknown-topic': {
     circuit: 'never',
+    jobs: 'fail',
     advice:
       'No connected bucket names this topic. Connect the bucket with `tally bucket add NAME --source topic --topic ARN`, then replay the message.',
   },
@@ -318,18 +348,21 @@ export const faults = {
   /** The message was received again and again but never settled: its worker died each time, or another program receives from the queue. */
   'message.received-too-often': {
     circuit: 'never',
+    jobs: 'fail',
     advice:
       'Find out why workers died while processing it (memory, restarts), and whether another program receives from the bucket queue. Tally re-indexes its buckets. Replay it only after the cause is fixed.',
   },
   /** SQS moved the message to the dead-letter queue by its redrive policy, or a source could not deliver it. The cause is unknown. */
   'message.moved': {
     circuit: 'never',
+    jobs: 'fail',
     advice:
       'Check that maxReceiveCount is 100, that workers are not killed while processing messages, and that the bucket queue admits its sources. Then replay the message.',
   },
   /** An element of a message is not a record of an object: it names no valid bucket or key, for example. */
   'record.invalid': {
     circuit: 'never',
+    jobs: 'fail',
     advice:
       'Read the reason: this is not a record of an object. Find out what sends it. If it names a bucket, that bucket has a gap until a re-index.',
   },
@@ -386,10 +419,8 @@ export function opensAtOnce(code: FaultCode): boolean {
 
 /** Returns what a re-index job does about a fault, from the catalogue. */
 export function jobAnswerOf(code: FaultCode): JobAnswer {
-  const { circuit = 'object', jobs }: FaultEntry = faults[code];
-  if (jobs !== undefined) return jobs;
-  if (circuit === 'object') return 'retry';
-  return circuit === 'never' ? 'fail' : 'wait';
+  const { jobs = 'retry' }: FaultEntry = faults[code];
+  return jobs;
 }
 
 /** Turns an error into a fault. Anything but a {@link FaultError} is `internal.unexpected`. Passwords in URLs are masked. */

@@ -14,7 +14,7 @@ import { z } from 'zod';
 import type { BucketRecord, EnrichMode } from './bucket.ts';
 import { shellWords } from '../base/commands.ts';
 import { defined, omit } from '../base/defined.ts';
-import { stuckBy, type JobRecord, waitMs } from './job.ts';
+import { type JobRecord, waitMs } from './job.ts';
 
 export const markKinds = [
   /** Objects from before the bucket was connected were never compared. */
@@ -331,6 +331,7 @@ export type RepairJob = Pick<
   | 'coversBeforeMs'
   | 'error'
   | 'counts'
+  | 'waits'
   | 'parts'
 >;
 
@@ -380,8 +381,8 @@ function afterNamed(mark: DirtyMark, jobId: string, look: Look): ReturnType<type
 }
 
 /** The mark with what keeps its job from continuing. */
-function withStuck(mark: DirtyMark, job: RepairJob): DirtyMark {
-  const fault = stuckBy(job);
+function withStuck(mark: DirtyMark, { waits, parts = [] }: RepairJob): DirtyMark {
+  const fault = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
   const stuck = fault && `${fault.code}: ${fault.reason}`;
   return stuck === mark.stuck ? mark : { ...omit(mark, 'stuck'), ...defined({ stuck }) };
 }

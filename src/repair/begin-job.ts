@@ -7,12 +7,11 @@
  *
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all processes.
  */
-import { omit } from '../base/defined.ts';
 import { FaultError, faultOf, type Fault } from '../base/fault.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../ordering/constants.ts';
-import { coversBefore, lastBeginOf, nextBeginOf, type JobRecord } from '../records/job.ts';
+import { waitMs, WITHOUT_PROGRESS_MAX, coversBefore, lastBeginOf, nextBeginOf, type JobRecord } from '../records/job.ts';
 import { addCounts, noCounts } from '../records/counts.ts';
-import { phaseOf, tombstoneLimit, afterTurn, failsAtStart, isGivenUp } from './job.rules.ts';
+import { phaseOf, tombstoneLimit, answerAtStart, waitingToStart } from './job.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import { FOLLOW_MS_MAX, LISTING_PAGE } from './reconcile-turn.ts';
 import { areDeletesAnnounced, isAnyHeld } from '../observing/gaps.ts';
@@ -20,17 +19,25 @@ import type { ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../aws/storage.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { HeldJob } from './job-lease.ts';
-import { endEarly, noteStop } from './job-ends.ts';
+import { cancelJob, failJob, noteStop } from './job-ends.ts';
 import { occupyBucket } from './job-requests.ts';
 
 /** What a floor adds to W, because S3 states whole seconds and its clocks differ (rule 8). */
 const FLOOR_SLACK_MS = 3_000;
 /** The Date header states whole seconds, so the true moment may be this much later. */
 const DATE_STEP_MS = 1_000;
+/** When to try again after the beginning failed because of the job itself. */
+const RETRY_MS = 10_000;
 
 export interface BeginDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly listing: BucketListing;
   readonly scan: ObjectScan;
+}
+
+/** What a job needs to begin. `first`: the first page of its listing that has keys, or the last page. */
+interface Begin {
+  readonly first: ListingPage;
+  readonly location: BucketLocation;
 }
 
 /** `begun`: the job compares. `over`: it is paused, cancelled or lost. Otherwise, when the next attempt is due. */
@@ -44,12 +51,10 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     try {
       const end = await advance(held, signal);
       if (end === 'begun') return true;
-      if (end !== 'over') await held.release(clock.nowMs() + end.againMs, (job) => ({ ...omit(job, 'parts'), fruitless: 0 }));
+      if (end !== 'over') await held.release(clock.nowMs() + end.againMs, (job) => ({ ...job, fruitless: 0 }));
       else await held.release(clock.nowMs());
     } catch (error) {
       signal.throwIfAborted();
-      // only the store was asked, and its parts keep what they have compared
-      if (phaseOf(held.job) === 'comparing') throw error;
       telemetry.requestFailed('start a re-index job', error);
       const { code, reason } = faultOf(error);
       await afterFault(held, { code, reason });
@@ -57,13 +62,20 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     return false;
   }
 
-  /** The fault is one of a first part, which has compared nothing yet. */
   async function afterFault(held: HeldJob, fault: Fault): Promise<void> {
+    const { fruitless = 0 } = held.job;
     const nowMs = clock.nowMs();
-    const [first = { cursor: '' }] = held.job.parts ?? [];
-    const part = afterTurn(first, { cursor: '', fault }, nowMs);
-    if (failsAtStart(fault.code, held.job) || isGivenUp(part, { nowMs, isAlone: false })) return endEarly(dependencies, held, fault);
-    await held.release(part.fault?.dueAtMs ?? nowMs, (job) => ({ ...job, parts: [part] }));
+    switch (answerAtStart(fault.code, held.job)) {
+      case 'wait': {
+        const { waits } = waitingToStart(held.job, fault, nowMs);
+        return held.release(nowMs + waitMs(waits.sinceMs, nowMs), (job) => waitingToStart(job, fault, nowMs));
+      }
+      case 'retry':
+        if (fruitless + 1 < WITHOUT_PROGRESS_MAX) return held.release(nowMs + RETRY_MS, (job) => ({ ...job, fruitless: fruitless + 1 }));
+        break;
+      case 'fail':
+    }
+    await failJob(dependencies, held, fault);
   }
 
   async function advance(held: HeldJob, signal: AbortSignal): Promise<BeginEnd> {
@@ -71,7 +83,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     if (!(await mayRun(held))) return 'over';
     const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
     if (bucket === undefined) {
-      await endEarly(dependencies, held, 'disconnected');
+      await cancelJob(dependencies, held);
       return 'over';
     }
     const phase = phaseOf(job);
@@ -83,7 +95,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     const waitUntilMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) : 0;
     const first = await listing.page(bucket, firstOf(job, FOLLOW_MS_MAX), signal);
     const leftMs = waitUntilMs - first.observedAtMs;
-    return leftMs > 0 ? { againMs: leftMs } : begin(held, first, bucket, signal);
+    return leftMs > 0 ? { againMs: leftMs } : begin(held, { first, location: bucket }, signal);
   }
 
   /** If the bucket's record does not name this apply job, the job occupies its bucket now, or is paused if another job does. */
@@ -130,8 +142,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     return isStored ? { againMs: RECONCILE_WAIT_MS } : 'over';
   }
 
-  /** `first`: the first page of its listing that has keys, or the last page. */
-  async function begin(held: HeldJob, first: ListingPage, location: BucketLocation, signal: AbortSignal): Promise<BeginEnd> {
+  async function begin(held: HeldJob, { first, location }: Begin, signal: AbortSignal): Promise<BeginEnd> {
     const { job } = held;
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);

@@ -34,10 +34,22 @@ import type { BucketListing } from '../aws/storage.ts';
 import { gapIdsOf, listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { withDeadline } from '../process/async.ts';
-import type { ReindexJobs } from './job-requests.ts';
+
+/** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
+export type StartJob = (
+  request: {
+    readonly bucket: string;
+    readonly prefix: string;
+    readonly mode: 'apply';
+    readonly requestedBy: 'gap' | 'schedule';
+    readonly tags?: boolean;
+    readonly fill?: boolean;
+  },
+  signal?: AbortSignal,
+) => Promise<JobRecord>;
 
 interface CloseGapsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly jobs: Pick<ReindexJobs, 'start'>;
+  readonly startJob: StartJob;
   readonly askToRepair: AskToRepair;
 }
 
@@ -55,7 +67,7 @@ const ASKING_MAX_MS = 60_000;
  * reported, and the other buckets are still visited. Throws the store's fault.
  */
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
-  const { state, jobs, askToRepair, clock, telemetry } = dependencies;
+  const { state, startJob, askToRepair, clock, telemetry } = dependencies;
   /** Ended jobs, which never change again and so are read only once. */
   const ended = new LRUCache<string, JobRecord>({ max: ENDED_MAX });
 
@@ -131,7 +143,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     // documents may lack tags and metadata, because S3 refused enrichment's requests
     const tags = repaired.some(({ readTags }) => readTags === true) ? { tags: true, fill: true } : {};
     try {
-      const job = await jobs.start({ bucket, prefix, mode: 'apply', requestedBy: 'gap', ...tags }, signal);
+      const job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', ...tags }, signal);
       for (const mark of repaired) await change(mark, (current) => (current.jobId === undefined ? withJob(current, job) : current));
     } catch (error) {
       signal.throwIfAborted();

@@ -28,13 +28,13 @@ import {
   type TurnEnd,
   type TurnProgress,
 } from './job.rules.ts';
-import type { JobRecord, Part } from '../records/job.ts';
+import type { JobFault, JobRecord, Part } from '../records/job.ts';
 import { FOLLOW_MS_MAX, type ReconcileTurn } from './reconcile-turn.ts';
 import type { DeniedKey, LeaveKeys, Tombstones } from './settle-slice.ts';
 import type { ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketListing } from '../aws/storage.ts';
 import { readRecord, refs } from '../store/stored.ts';
-import { endEarly, finishJob, leaveKeys, noteLast, noteStuck, type EarlyEnd } from './job-ends.ts';
+import { cancelJob, failJob, finishJob, leaveKeys, noteLast, noteStuck } from './job-ends.ts';
 import type { HeldJob } from './job-lease.ts';
 import { cutKeys, probeListing } from './key-probes.ts';
 import type { LookForOverdue } from './overdue.ts';
@@ -100,18 +100,19 @@ export async function compareJob(dependencies: CompareDependencies, held: HeldJo
   const run = createRun(dependencies, held, signals);
   const end = await run.turns();
   const { clock } = dependencies;
-  if (end !== undefined) return endEarly(dependencies, held, end, run.prepare);
+  if (end === 'disconnected') return cancelJob(dependencies, held, run.prepare);
+  if (end !== undefined) return failJob(dependencies, held, end, run.prepare);
   if (isOver(held)) await noteLast(dependencies.state, run.prepare(held.job), clock.nowMs());
   const dueAtMs = signals.stopping.aborted ? clock.nowMs() : nextPartDueMs(run.parts(), clock.nowMs());
   if (dueAtMs !== undefined || isOver(held)) return held.release(dueAtMs ?? clock.nowMs(), run.prepare);
   const { refused } = run.prepare(held.job);
-  return refused === undefined ? finishJob(dependencies, held, run.prepare) : endEarly(dependencies, held, refused, run.prepare);
+  return refused === undefined ? finishJob(dependencies, held, run.prepare) : failJob(dependencies, held, refused, run.prepare);
 }
 
 /** Creates one hold of a job, beginning with its stored parts. */
 function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping, aborting }: CompareSignals) {
   const { state, clock, telemetry, slots } = dependencies;
-  let early: EarlyEnd | undefined;
+  let early: JobFault | 'disconnected' | undefined;
   let { refused } = held.job;
   /** Aborted when no more turns may begin; running turns then end at their next page. */
   const ending = new AbortController();

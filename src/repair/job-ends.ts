@@ -126,21 +126,20 @@ async function hasLeftKeys(state: StateStore, { bucket, prefix, beginOrder = 0 }
   return (await refusedKeys(state, bucket)).some((mark) => mark.prefix?.startsWith(prefix) === true && mark.order >= beginOrder);
 }
 
-/** Why a job ends before it has compared everything: it fails, or it is cancelled because its bucket is no longer connected. */
-export type EarlyEnd = JobFault | 'disconnected';
+/** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */
+export async function failJob(dependencies: EndsDependencies, held: HeldJob, error: JobFault, prepare = asStored): Promise<void> {
+  return endEarly(dependencies, held, { kind: 'fail', atMs: dependencies.clock.nowMs(), error }, prepare);
+}
 
-/** Ends a held job early, unless it is paused or has ended, and gives it back. Throws the store's fault. */
-export async function endEarly(
-  { state, clock, telemetry }: EndsDependencies,
-  held: HeldJob,
-  why: EarlyEnd,
-  prepare = asStored,
-): Promise<void> {
-  const atMs = clock.nowMs();
-  const transition: JobTransition = why === 'disconnected' ? { kind: 'cancel', atMs } : { kind: 'fail', atMs, error: why };
+/** Ends a held job as cancelled, because its bucket is no longer connected. Throws the store's fault. */
+export async function cancelJob(dependencies: EndsDependencies, held: HeldJob, prepare = asStored): Promise<void> {
+  return endEarly(dependencies, held, { kind: 'cancel', atMs: dependencies.clock.nowMs() }, prepare);
+}
+
+async function endEarly({ state, telemetry }: EndsDependencies, held: HeldJob, transition: JobTransition, prepare: Prepare): Promise<void> {
   if (mayTransition(held.job, transition.kind)) await noteStop(state, prepare(held.job), transition);
   if (await held.transition(transition, prepare)) reportJobEnd(telemetry, held.job);
-  await held.release(atMs, prepare);
+  await held.release(transition.atMs, prepare);
 }
 
 /** Ends a held job that has compared everything, and gives it back. Throws the store's fault. */

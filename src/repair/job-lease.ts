@@ -4,17 +4,7 @@
  * again to what is then stored (src/store/lease.ts), as long as the lease is still the holder's.
  */
 import { randomBytes } from 'node:crypto';
-import {
-  asleep,
-  fruitlessOf,
-  heldBy,
-  leaseName,
-  WATCH_MS,
-  hasEnded,
-  jobSchema,
-  WITHOUT_PROGRESS_MAX,
-  type JobRecord,
-} from '../records/job.ts';
+import { asleep, claimOf, heldBy, leaseName, WATCH_MS, type Claim, hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
 import { afterTransition, type JobTransition } from './job.rules.ts';
 import type { Listed, StateEntry, WithPorts } from '../store/store.ts';
 import { createWatch, holdRecord } from '../store/lease.ts';
@@ -37,19 +27,19 @@ export interface HeldJob {
   release(dueAtMs: number, next?: (job: JobRecord) => JobRecord): Promise<void>;
 }
 
-/** A held job, or one that must fail because too many leases in a row ended without progress. */
-export type JobClaim = { readonly held: HeldJob } | { readonly poisonous: JobRecord };
+/** A held job, or why it could not be claimed; `poisonous` with its record. */
+export type JobClaim =
+  | { readonly kind: 'taken'; readonly held: HeldJob }
+  | { readonly kind: Exclude<Claim['kind'], 'taken' | 'poisonous'> }
+  | { readonly kind: 'poisonous'; readonly job: JobRecord };
 
 interface LeaseDependencies extends WithPorts<'state' | 'clock'> {
   /** A name that no other process has or had. */
   readonly worker: string;
 }
 
-/**
- * Creates the function that claims jobs for one process, and remembers the leases that it watches. It resolves with undefined if the job
- * cannot be claimed now, and throws the store's fault.
- */
-export function createClaimJob({ state, clock, worker }: LeaseDependencies): (jobId: string) => Promise<JobClaim | undefined> {
+/** Creates the function that claims jobs for one process, and remembers the leases that it watches. It throws the store's fault. */
+export function createClaimJob({ state, clock, worker }: LeaseDependencies): (jobId: string) => Promise<JobClaim> {
   const watchedMs = createWatch(clock);
 
   /** By the steady clock: a wrong or changed wall clock neither blocks a job nor takes it away from a living process. */
@@ -61,20 +51,20 @@ export function createClaimJob({ state, clock, worker }: LeaseDependencies): (jo
   return async function claimJob(jobId) {
     const { id, kind } = refs.job(jobId);
     const entry = await state.get(id);
-    if (entry === undefined) return undefined;
+    if (entry === undefined) return { kind: 'early' };
     const job = parseEntry(entry, jobSchema);
     const nowMs = clock.nowMs();
-    const fruitless = fruitlessOf(job, nowMs, isOver(id, job));
-    if (fruitless === undefined) return undefined;
-    if (fruitless >= WITHOUT_PROGRESS_MAX) return { poisonous: job };
+    const claim = claimOf(job, nowMs, isOver(id, job));
+    if (claim.kind === 'poisonous') return { kind: 'poisonous', job };
+    if (claim.kind !== 'taken') return { kind: claim.kind };
     // unique for this lease, because a process that was suspended for a minute may take its own job again
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
-    const taken = { ...job, fruitless, ...heldBy(holder, nowMs) };
+    const taken = { ...job, fruitless: claim.fruitless, ...heldBy(holder, nowMs) };
     const atMs = clock.monotonicMs();
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, taken), listed: 'soon' }, entry.version);
     // another process was faster, or the job was changed
-    if (stored === 'conflict') return undefined;
-    return { held: holdJob({ state, clock, worker: holder }, stored, atMs) };
+    if (stored === 'conflict') return { kind: 'leased' };
+    return { kind: 'taken', held: holdJob({ state, clock, worker: holder }, stored, atMs) };
   };
 }
 

@@ -32,7 +32,14 @@ const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 const JOBS_MAX = 2_000;
 
 /** A job that Tally itself requests. */
-type OwnRequest = Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'tags' | 'fill'> & { readonly requestedBy: 'gap' | 'schedule' };
+interface OwnRequest {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly mode: JobRecord['mode'];
+  readonly requestedBy: 'gap' | 'schedule';
+  /** Whether to read all objects' tags again. */
+  readonly tags?: boolean;
+}
 
 export interface ReindexJobs {
   /**

@@ -66,7 +66,7 @@ export function afterTransition(job: JobRecord, transition: JobTransition): JobR
   switch (transition.kind) {
     case 'wait': {
       const { atMs, coversBeforeMs, beginOrder, waitUntilMs } = transition;
-      return { ...omit(job, 'parts'), state: 'running', startedAtMs: atMs, coversBeforeMs, beginOrder, waitUntilMs };
+      return { ...omit(job, 'waits'), state: 'running', startedAtMs: atMs, coversBeforeMs, beginOrder, waitUntilMs };
     }
     case 'compare':
       return withStart(job, transition);
@@ -90,7 +90,8 @@ function withStart(
 ): JobRecord {
   const limit = tombstonesMax === undefined ? {} : { limit: tombstonesMax };
   return {
-    ...job,
+    // it could begin, so it waits for nothing
+    ...omit(job, 'waits'),
     state: 'running',
     startedAtMs: job.startedAtMs ?? atMs,
     comparingAtMs: atMs,
@@ -128,7 +129,7 @@ function withoutHeld({ counts }: JobRecord): Pick<JobRecord, 'counts'> {
 
 /** The record of a job that has ended. */
 function endedAs(state: JobState, job: JobRecord, atMs: number): JobRecord {
-  return { ...omit(asleep(job), 'parts', 'fruitless'), state, finishedAtMs: atMs };
+  return { ...omit(asleep(job), 'parts', 'waits', 'fruitless'), state, finishedAtMs: atMs };
 }
 
 /**
@@ -192,7 +193,7 @@ export interface TurnEnd extends TurnProgress {
 }
 
 /** The part after a turn that has not finished it, or during a turn. */
-export function afterTurn(part: Part, end: Pick<TurnEnd, 'cursor' | 'readsFirst' | 'fault'>, nowMs: number): Part {
+export function afterTurn(part: Part, end: Omit<TurnEnd, 'done'>, nowMs: number): Part {
   const { cursor, readsFirst, fault } = end;
   const { to } = part;
   return {
@@ -221,10 +222,15 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
   // a time that was stored by a fast clock does not outlast a right one
   const sinceMs = Math.min(before?.sinceMs ?? nowMs, nowMs);
   const at = { code, reason, after: end.cursor, sinceMs };
-  const answer = jobAnswerOf(code);
-  if (answer === 'wait' || answer === 'skip') return { ...at, attempts, dueAtMs: nowMs + waitMs(sinceMs, nowMs) };
-  const counted = hasProgress(part, end) ? 0 : attempts + 1;
-  return { ...at, attempts: counted, dueAtMs: nowMs + RETRY_MS * Math.max(1, counted) };
+  switch (answerTo(code)) {
+    case 'wait':
+      return { ...at, attempts, dueAtMs: nowMs + waitMs(sinceMs, nowMs) };
+    case 'retry':
+    case 'fail': {
+      const counted = hasProgress(part, end) ? 0 : attempts + 1;
+      return { ...at, attempts: counted, dueAtMs: nowMs + RETRY_MS * Math.max(1, counted) };
+    }
+  }
 }
 
 /**
@@ -234,16 +240,9 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
 export function isGivenUp(part: Part, { nowMs, isAlone }: { readonly nowMs: number; readonly isAlone: boolean }): boolean {
   const { fault } = part;
   if (fault === undefined) return false;
-  switch (jobAnswerOf(fault.code)) {
-    case 'wait':
-      return false;
-    case 'skip':
-      return isAlone && isStuck(part, nowMs);
-    case 'retry':
-      return fault.attempts >= WITHOUT_PROGRESS_MAX;
-    case 'fail':
-      return true;
-  }
+  if (jobAnswerOf(fault.code) === 'skip') return isAlone && isStuck(part, nowMs);
+  const answer = answerTo(fault.code);
+  return answer === 'fail' || (answer === 'retry' && fault.attempts >= WITHOUT_PROGRESS_MAX);
 }
 
 /** A part that has waited for this long may wait forever. */
@@ -302,17 +301,45 @@ export function endedWithoutProgress(job: JobRecord): JobFault {
   return { code: 'internal.unexpected', reason, ...defined({ after: job.parts?.[0]?.cursor }) };
 }
 
+/** The job keeps its place, and shows why it could not begin. */
+export function waitingToStart(job: JobRecord, fault: Fault, nowMs: number): JobRecord & { readonly waits: { readonly sinceMs: number } } {
+  return {
+    ...omit(job, 'waits'),
+    waits: { code: fault.code, reason: fault.reason, sinceMs: Math.min(job.waits?.sinceMs ?? nowMs, nowMs) },
+  };
+}
+
 /** How long to wait after a fault of the part itself: 5 s the first time, then 10 s. */
 const RETRY_MS = 5_000;
+
+/**
+ * What a fault means for the job. `wait`: the part continues once the fault is over, however long that takes. `retry`: it is tried
+ * again, and the third time in a row without progress fails the job. `fail`: the job fails at once.
+ */
+export type FaultAnswer = 'wait' | 'retry' | 'fail';
+
+/** The answer to a fault that ended a turn or the start of a job. */
+export function answerTo(code: FaultCode): FaultAnswer {
+  switch (jobAnswerOf(code)) {
+    case 'stop':
+    case 'wait':
+    case 'skip':
+      return 'wait';
+    case 'retry':
+      return 'retry';
+    case 'fail':
+      return 'fail';
+  }
+}
 
 /** The faults of a bucket that does not exist, or that this process may not list. */
 const REFUSALS: ReadonlySet<FaultCode> = new Set(['bucket.missing', 'object.denied']);
 
 /**
- * Whether a fault before a job has begun fails it at once. A person who requested it may have named the wrong bucket, or lack a
- * permission, and should learn that. Tally's own jobs are requested only after the bucket has answered, so they wait.
+ * The answer to a fault before a job has begun. A person who requested it may have named the wrong bucket, or lack a permission, and
+ * should learn that at once. Tally's own jobs are requested only after the bucket has answered, so they wait.
  */
-export function failsAtStart(code: FaultCode, { state, requestedBy }: Pick<JobRecord, 'state' | 'requestedBy'>): boolean {
+export function answerAtStart(code: FaultCode, { state, requestedBy }: Pick<JobRecord, 'state' | 'requestedBy'>): FaultAnswer {
   const isPersons = requestedBy !== 'gap' && requestedBy !== 'schedule';
-  return state === 'queued' && isPersons && REFUSALS.has(code);
+  return state === 'queued' && isPersons && REFUSALS.has(code) ? 'fail' : answerTo(code);
 }

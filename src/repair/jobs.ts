@@ -98,13 +98,11 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
 
   async function claimAndWork(jobId: string, claimed: (isClaimed: boolean) => void): Promise<void> {
     const claim = await claimJob(jobId);
-    if (claim === undefined) return;
-    if ('poisonous' in claim) {
-      const error = endedWithoutProgress(claim.poisonous);
-      const failed = await transitionJob(state, jobId, { kind: 'fail', atMs: clock.nowMs(), error });
+    if (claim.kind === 'poisonous') {
+      const failed = await transitionJob(state, jobId, { kind: 'fail', atMs: clock.nowMs(), error: endedWithoutProgress(claim.job) });
       if (failed !== undefined && failed !== 'refused') reportJobEnd(telemetry, failed);
-      return;
     }
+    if (claim.kind !== 'taken') return;
     claimed(true);
     const { held } = claim;
     try {

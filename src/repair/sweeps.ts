@@ -12,7 +12,7 @@ import { movedMarks } from '../records/position.ts';
 import { hasEnded, type JobRecord } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { readRecord, refs, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
-import type { ReindexJobs } from './job-requests.ts';
+import type { StartJob } from './close-gaps.ts';
 import { LRUCache } from 'lru-cache';
 import { clockOfMs } from '../ordering/clock.ts';
 import { isAnyHeld } from '../observing/gaps.ts';
@@ -88,14 +88,14 @@ export async function purgeAudit(
 //                                                     └──── the job failed ┘ six hours later
 
 interface FullSweepParts extends WithPorts<'state' | 'clock'> {
-  readonly jobs: Pick<ReindexJobs, 'start'>;
+  readonly startJob: StartJob;
   /** From one compare of a bucket to the next; 0: never. */
   readonly intervalMs: number;
 }
 
 /** Begins a bucket's scheduled re-index if it is due. A bucket that a job occupies is visited again later. */
 export async function visitFull(
-  { state, jobs, clock, intervalMs: usualMs }: FullSweepParts,
+  { state, startJob, clock, intervalMs: usualMs }: FullSweepParts,
   record: BucketRecord,
   signal: AbortSignal,
 ): Promise<number | undefined> {
@@ -109,7 +109,7 @@ export async function visitFull(
   try {
     // the job's deletions are limited, whatever gaps it closes
     const tags = enrich === 'tags' ? { tags: true } : {};
-    const { id: jobId } = await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', ...tags }, signal);
+    const { id: jobId } = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', ...tags }, signal);
     const begun = { jobId, atMs: clock.nowMs() };
     await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, sweep: begun });
     return 0;
@@ -265,12 +265,22 @@ function observeDocument(observe: Observe, bucket: BucketRecord, document: Objec
 
 /** Whether the bucket's other objects would fail as well. */
 function endsVisit(code: FaultCode): boolean {
-  const answer = jobAnswerOf(code);
-  return answer === 'wait' || answer === 'fail';
+  switch (jobAnswerOf(code)) {
+    case 'stop':
+    case 'wait':
+    case 'fail':
+      return true;
+    case 'skip':
+    case 'retry':
+      return false;
+  }
 }
 
 // ── the audit of what sweeps delete from the index: after each bulk request, one record with the keys whose live documents it replaced by
 // tombstones. Observations of tombstones, and live events' tombstones, do not count ────────────────────────────────────────
+
+/** How many keys a record names: more than a bulk request's 200 actions. With the longest keys they are 1 MiB; for any others only the number is recorded. */
+const KEYS_MAX = 1_000;
 
 interface SweepDeletesDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
   readonly objects: ObjectIndex;
@@ -291,7 +301,7 @@ export function createSweepDeletes({ objects, audit, clock, telemetry, actor }: 
   const observing = new Map<string, number>();
 
   async function record(deleted: readonly IndexWrite[]): Promise<void> {
-    const keys = deleted.map(({ document: { bucket, key } }) => ({ bucket, key }));
+    const keys = deleted.slice(0, KEYS_MAX).map(({ document: { bucket, key } }) => ({ bucket, key }));
     const facts = { event: 'SweepDelete', outcome: 'done', actor, requestId: randomUUID(), atMs: clock.nowMs() } as const;
     await storeAuditRecord({ audit, telemetry }, newAuditRecord({ ...facts, parameters: { deleted: deleted.length, keys } }));
   }

@@ -353,12 +353,12 @@ function checkWeight(filter: Pick<ObjectFilter, 'where' | 'words'>, parts = 0): 
   );
 }
 
-/** Moves what the stores look up directly out of the conditions: one bucket and prefix, and all words that must occur. */
+/** Moves what the stores look up directly out of the conditions: one bucket, key and prefix, and all words that must occur. */
 function placed(
   conditions: readonly Condition[],
   { words, deleted }: { readonly words: QueryWords; readonly deleted: boolean },
 ): ObjectFilter {
-  const places: { bucket?: string; prefix?: string } = {};
+  const places: { bucket?: string; key?: string; prefix?: string } = {};
   const where: Condition[] = [];
   const allWords = [...words];
   for (const condition of conditions) {
@@ -376,8 +376,8 @@ function onlyTest({ anyOf: [first, ...others], negated }: Condition): Test | und
   return negated || others.length > 0 ? undefined : first;
 }
 
-function isPlace(test: Test | undefined): test is Test & { readonly kind: 'bucket' | 'prefix' } {
-  return test?.kind === 'bucket' || test?.kind === 'prefix';
+function isPlace(test: Test | undefined): test is Test & { readonly kind: 'bucket' | 'key' | 'prefix' } {
+  return test?.kind === 'bucket' || test?.kind === 'key' || test?.kind === 'prefix';
 }
 
 /** Less than the 15 s of a request to OpenSearch. */

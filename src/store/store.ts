@@ -39,6 +39,8 @@ export interface Store {
   };
   readonly maintenance: ObjectMaintenance;
   readonly usage: SumUsage;
+  /** `opensearch` or `sqlite`, for logs. */
+  readonly product: 'opensearch' | 'sqlite';
   close(): Promise<void>;
 }
 
@@ -81,8 +83,11 @@ export type IndexWriteAnswer = Exclude<WriteAnswer, { readonly kind: 'expired' }
 export interface ObjectFilter {
   /** Only documents of this bucket; absent: of all buckets. */
   readonly bucket?: string;
+  readonly key?: string;
   readonly prefix?: string;
   readonly words?: QueryWords;
+  /** The extension of the key, in lower case and without the dot. */
+  readonly extension?: string;
   readonly where?: readonly Condition[];
   /** Tombstones instead of live documents. */
   readonly deleted?: boolean;
@@ -150,7 +155,7 @@ export interface ObjectIndex {
   identities(buckets: readonly string[], signal?: AbortSignal): Promise<readonly (string | undefined)[]>;
   /** Deletes the bucket's documents and the index that holds them. Idempotent. */
   removeBucket(bucket: string, signal?: AbortSignal): Promise<void>;
-  /** Reads and swaps a record of the state. Throws the fault that makes every write fail now (unreachable, denied, a block of the cluster or of the state index, a full disk); resolves if there is none. */
+  /** Reads and swaps a record of the state. Throws the fault that makes every write fail now (unreachable, denied, a block of the cluster or of the state index, a full disk, a replaced file); resolves if there is none. */
   probe(signal?: AbortSignal): Promise<void>;
   /**
    * Throws the fault that keeps documents of this bucket from being written now (its index is missing, blocked, closed or

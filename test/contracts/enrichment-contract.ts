@@ -78,8 +78,7 @@ export function enrichmentContract(
       expect(telemetry.labels('tally_enrich_total')).toEqual([]);
       expect(await stored(what)).toStrictEqual(written);
       await world.refresh();
-      const query = { bucket, where: [{ anyOf: [{ kind: 'key', value: what }], negated: false }], limit: 2 } as const;
-      await vi.waitFor(async () => expect(await world.store.objects.search(query)).toStrictEqual([written]), {
+      await vi.waitFor(async () => expect(await world.store.objects.search({ bucket, key: what, limit: 2 })).toStrictEqual([written]), {
         timeout: 100_000,
         interval: 100,
       });

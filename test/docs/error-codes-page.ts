@@ -20,7 +20,8 @@ const waits: Readonly<Record<FaultCircuit, string>> = {
 
 /** What a re-index job or a sweep does. */
 const ofJobs: Readonly<Record<JobAnswer, string>> = {
-  wait: 'Re-index jobs keep their place and wait.',
+  stop: 'Re-index jobs keep their place and wait.',
+  wait: "The bucket's re-index jobs keep their place and wait.",
   skip: 'Re-index jobs wait; sweeps continue with the next object.',
   retry: 'A re-index job fails after three attempts without progress.',
   fail: 'A re-index job fails.',

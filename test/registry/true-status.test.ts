@@ -103,7 +103,8 @@ async function createWorld() {
   const jobs = createReindexJobs({ state, clock, telemetry });
   const gaps = createGapReports({ state, clock, telemetry });
   const parts = { state, clock, telemetry };
-  const closeGaps = createCloseGaps({ ...parts, jobs, askToRepair: async () => ({ atMs: clock.nowMs() }) });
+  const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (wanted, signal) => jobs.start(wanted, signal);
+  const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => ({ atMs: clock.nowMs() }) });
   let fault: ProcessFault = 'none';
   const probeCluster = async (): Promise<void> => {
     if (fault === 'store') throw new FaultError('index.blocked', 'blocked');
@@ -259,7 +260,7 @@ async function createWorld() {
       // S3's test event arrives by parts that are in order
       if (found().every(({ severity }) => severity === 'degraded')) await noteArrivals({ state, clock }, record, ['created', 'removed']);
       await visitConnection(record, never);
-      await visitFull({ ...parts, jobs, intervalMs: WEEK_MS }, record, never);
+      await visitFull({ ...parts, startJob, intervalMs: WEEK_MS }, record, never);
     }
     await closeGaps(never);
   }

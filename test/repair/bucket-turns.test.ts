@@ -37,15 +37,13 @@ it('Fix: the gap of a bucket gets its job in time while 300 buckets hang', async
   const gaps = createGapReports({ state, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry });
   const begunAtMs: number[] = [];
-  const noting: Pick<typeof jobs, 'start'> = {
-    start(request, signal) {
-      if (request.bucket === HEALTHY) begunAtMs.push(clock.nowMs());
-      return jobs.start(request, signal);
-    },
-  };
   const closeGaps = closeGapsOf(
-    { state, clock, telemetry, jobs: noting },
+    { state, clock, telemetry, jobs },
     {
+      startJob: (request, signal) => {
+        if (request.bucket === HEALTHY) begunAtMs.push(clock.nowMs());
+        return jobs.start(request, signal);
+      },
       askToRepair: async ({ bucket }, _prefix, signal) => {
         if (bucket === HEALTHY) return { atMs: clock.nowMs() };
         await clock.sleep(10 * SECOND_MS, signal);

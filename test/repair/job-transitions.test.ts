@@ -8,8 +8,10 @@ import {
   phaseOf,
   reserved,
   tombstoneLimit,
+  waitingToStart,
   type JobTransition,
 } from '../../src/repair/job.rules.ts';
+import { noCounts } from '../../src/records/counts.ts';
 import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../src/records/job.ts';
 
 const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };
@@ -40,11 +42,15 @@ describe('a wait that a fast clock has dated', () => {
   const denied = { code: 'object.denied', reason: 'no' } as const;
 
   it('Fix: of a part lasts ten minutes from when a right clock sees it', () => {
-    const end = { cursor: '', fault: denied };
+    const end = { cursor: '', counts: noCounts, examples: {}, fault: denied };
     const seen = afterTurn(afterTurn({ cursor: '' }, end, DAY_MS), end, 1);
     expect([isStuck(seen, 600_000), isStuck(seen, 600_001)]).toEqual([false, true]);
     // what a right clock has dated, no later turn dates anew
     expect(afterTurn(seen, end, 300_000).fault?.sinceMs).toBe(1);
+  });
+
+  it('Fix: of a job that cannot begin counts from when a right clock sees it', () => {
+    expect(waitingToStart(waitingToStart(queued, denied, DAY_MS), denied, 1).waits.sinceMs).toBe(1);
   });
 });
 

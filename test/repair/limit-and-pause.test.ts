@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
-import { createJobsWorld, heldOf } from '../support/worlds/jobs.ts';
+import { createJobsWorld } from '../support/worlds/jobs.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { refs, updateRecord, readRecord } from '../../src/store/stored.ts';
 import type { JobRecord } from '../../src/records/job.ts';
@@ -8,7 +8,7 @@ import { createGapWorld } from '../support/worlds/gaps.ts';
 import * as fc from 'fast-check';
 import { FaultError } from '../../src/base/fault.ts';
 import { createDeletionLimit } from '../../src/repair/compare-job.ts';
-import { createClaimJob } from '../../src/repair/job-lease.ts';
+import { createClaimJob, type HeldJob } from '../../src/repair/job-lease.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
@@ -272,7 +272,9 @@ async function heldWith(limit: number) {
     if (calls.fault !== undefined) throw calls.fault;
     return stored;
   };
-  const held = heldOf(await createClaimJob({ state: { ...state, put }, clock: createFakeClock(), worker: 'w' })(ID));
+  const claim = await createClaimJob({ state: { ...state, put }, clock: createFakeClock(), worker: 'w' })(ID);
+  if (claim.kind !== 'taken') throw new Error(claim.kind);
+  const { held }: { readonly held: HeldJob } = claim;
   const change = (more: Partial<JobRecord>) => updateRecord(state, refs.job(ID), (current) => current && { ...current, ...more });
   const reserved = async () => (await readRecord(state, refs.job(ID)))?.deletions?.reserved;
   return { held, calls, change, reserved, limit: createDeletionLimit(held) };

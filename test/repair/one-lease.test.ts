@@ -6,7 +6,7 @@ import { createClaimJob } from '../../src/repair/job-lease.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { BUCKET } from '../support/worlds/ingest.ts';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
-import { createJobsWorld, heldOf, type JobsWorld, type Tap } from '../support/worlds/jobs.ts';
+import { createJobsWorld, type JobsWorld, type Tap } from '../support/worlds/jobs.ts';
 
 /** A process that can be suspended: nothing of it goes on meanwhile, while the world's time does. */
 function createSuspendable(world: JobsWorld) {
@@ -80,14 +80,14 @@ describe('two processes that both believe they hold a job', () => {
   it('never come about while the first one lives', async () => {
     const world = await createJobsWorld();
     const { id } = await world.request({ mode: 'report' });
-    const first = heldOf(await createClaimJob({ ...world, worker: 'a' })(id));
+    const first = await createClaimJob({ ...world, worker: 'a' })(id);
     const claim = createClaimJob({ ...world, worker: 'b' });
     for (let seconds = 0; seconds < 300; seconds += 5) {
       await world.run(5_000);
-      expect(await claim(id)).toBeUndefined();
+      expect((await claim(id)).kind).not.toBe('taken');
     }
-    await first.release(0);
-    expect(await claim(id)).toHaveProperty('held');
+    if (first.kind === 'taken') await first.held.release(0);
+    expect((await claim(id)).kind).toBe('taken');
   });
 
   it('are one: a change of the other stores nothing, and tells it that the job is lost', async () => {
@@ -100,31 +100,36 @@ describe('two processes that both believe they hold a job', () => {
       put: (...args: Parameters<typeof state.put>) =>
         isOut ? Promise.reject(new FaultError('index.unreachable', 'no answer')) : state.put(...args),
     };
-    const first = heldOf(await createClaimJob({ state: broken, clock, worker: 'a' })(id));
+    const first = await createClaimJob({ state: broken, clock, worker: 'a' })(id);
+    if (first.kind !== 'taken') throw new Error(first.kind);
     isOut = true;
     const claim = createClaimJob({ state, clock, worker: 'b' });
     await clock.advance(21_000);
-    expect(await claim(id)).toBeUndefined();
+    expect((await claim(id)).kind).toBe('leased');
     await clock.advance(61_000);
-    const second = heldOf(await claim(id));
-    expect(second.job.fruitless).toBe(1);
+    const second = await claim(id);
+    if (second.kind !== 'taken') throw new Error(second.kind);
+    expect(second.held.job.fruitless).toBe(1);
     isOut = false;
-    expect(first.lost.aborted).toBe(true);
-    expect(await first.change((job) => ({ ...job, prefix: 'stolen/' }))).toBe(false);
-    await first.release(0);
+    expect(first.held.lost.aborted).toBe(true);
+    expect(await first.held.change((job) => ({ ...job, prefix: 'stolen/' }))).toBe(false);
+    await first.held.release(0);
     expect(await world.job(id)).toMatchObject({ prefix: '', lease: { worker: expect.stringMatching(/^b\//) } });
     // a lease that is given up twice is given up once
-    await second.release(5);
-    const third = heldOf(await claim(id));
-    await second.release(7);
-    expect(await world.job(id)).toMatchObject({ lease: third.job.lease });
-    await third.release(9);
+    await second.held.release(5);
+    const third = await claim(id);
+    if (third.kind !== 'taken') throw new Error(third.kind);
+    await second.held.release(7);
+    expect(await world.job(id)).toMatchObject({ lease: third.held.job.lease });
+    await third.held.release(9);
   });
 
   it('do not take what a person did for a lost lease', async () => {
     const world = await createJobsWorld();
     const { id } = await world.request({ mode: 'report' });
-    const held = heldOf(await createClaimJob({ ...world, worker: 'a' })(id));
+    const claimed = await createClaimJob({ ...world, worker: 'a' })(id);
+    if (claimed.kind !== 'taken') throw new Error(claimed.kind);
+    const { held } = claimed;
     await world.jobs.pause(id);
     expect(await held.change((job) => ({ ...job, fruitless: 2 }))).toBe(true);
     expect(held.job).toMatchObject({ state: 'paused', fruitless: 2 });

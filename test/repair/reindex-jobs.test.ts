@@ -345,7 +345,7 @@ it('Bug: names its gap as soon as it begins, and closes it as soon as it ends, n
   const world = await createJobsWorld();
   const { state, clock, telemetry, jobs } = world;
   const never = () => Promise.reject(new Error('nothing is due'));
-  const closeGaps = createCloseGaps({ state, clock, telemetry, jobs: { start: never }, askToRepair: never });
+  const closeGaps = createCloseGaps({ state, clock, telemetry, startJob: never, askToRepair: never });
   const report = { kind: 'loss', reason: 'lost', seenAtMs: clock.nowMs() - 5_000 } as const;
   await updateRecord(state, refs.bucket('other'), () => recordOf('other'));
   for (const bucket of [BUCKET, 'other']) await markDirty({ state, clock }, { bucket, ...report });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createObservingWorld } from '../support/worlds/observing.ts';
 import { bucketSources, type BucketSource, type BucketRecord } from '../../src/records/bucket.ts';
-import type { ObjectDocument } from '../../src/ordering/document.ts';
+import { type ObjectDocument, documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../src/ordering/constants.ts';
@@ -27,6 +27,7 @@ import { z } from 'zod';
 import type { AuditRecord } from '../../src/base/audit.ts';
 import { hintOfTie } from '../../src/ordering/hint.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 
@@ -189,7 +190,7 @@ describe('the weekly sweep', () => {
     const world = await setUp(['photos'], source);
     const { state, clock, telemetry } = world;
     const jobs = createReindexJobs({ state, clock, telemetry });
-    const parts = { state, clock, jobs, intervalMs: WEEK_MS };
+    const parts = { state, clock, startJob: (request: Parameters<typeof jobs.start>[0]) => jobs.start(request), intervalMs: WEEK_MS };
     const sweep = createSweep(world.parts, 'full', (bucket, signal) => visitFull(parts, bucket, signal));
     return {
       ...world,
@@ -331,17 +332,42 @@ describe('the deletions of sweeps', () => {
     expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
   });
 
-  it('of an observation that no sweep began are not theirs, even of a key that one has observed', async () => {
-    const { audit, storage, add, observe, observeAll, bucket, isDeleted } = await withDeletions();
-    storage.put('photos', 'gone');
-    const document = await add('gone', true);
-    const { clock } = document;
-    await observeAll(bucket, [document]);
-    storage.delete('photos', 'gone');
+  it('of an observation that no sweep began are not theirs', async () => {
+    const { audit, add, observe, bucket, isDeleted } = await withDeletions();
+    const { clock } = await add('gone', true);
     await observe({ bucket, key: 'gone', hint: hintOfTie(clock), cause: {}, source: 'check' });
     expect(await isDeleted('gone')).toBe(true);
     expect(audit.records).toEqual([]);
   });
+});
+
+it('lists at most a thousand keys of a bulk request, and their number', async () => {
+  const { objects } = createMemoryStore();
+  await objects.createBucket('photos');
+  const audit = createMemoryAudit();
+  const clock = createFakeClock();
+  const deletes = createSweepDeletes({ objects, audit, clock, telemetry: createFakeTelemetry(), actor });
+  const keys = Array.from({ length: 1_200 }, (_, n) => `key-${n}`);
+  const gate = Promise.withResolvers<void>();
+  const observe = deletes.watching(async () => {
+    await gate.promise;
+    return { kind: 'expired' };
+  });
+  const observations = keys.map((key) => observe({ bucket: bucketRecord, key, hint: hintOfTie(1), cause: {}, source: 'check' }));
+  const state = { present: false } as const;
+  const documents = keys.map((key) =>
+    documentOf({ bucket: bucketRecord.bucket, key, state, clock: 1, settled: true, source: 'check', cause: {}, stateAtMs: 0, nowMs: 0 }),
+  );
+  await objects.createBucket(bucketRecord.bucket);
+  await deletes.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+  expect(audit.records).toHaveLength(1);
+  expect(audit.records[0]?.parameters).toMatchObject({ deleted: 1_200 });
+  expect(audit.records[0]?.parameters?.keys).toHaveLength(1_000);
+  gate.resolve();
+  await Promise.all(observations);
+  // the observations have ended, so this is not the sweep's deletion
+  await deletes.objects.write([{ document: documents[0]!, equalClock: 'accept' }]);
+  expect(audit.records).toHaveLength(1);
 });
 
 const DAY_MS = 86_400_000;

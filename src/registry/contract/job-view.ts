@@ -2,7 +2,7 @@
 import type { BucketRecord } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
 import { noCounts, shownCounts, type ReconcileCounts } from '../../records/counts.ts';
-import { hasEnded, stuckBy, type JobRecord } from '../../records/job.ts';
+import { hasEnded, type JobFault, type JobRecord } from '../../records/job.ts';
 import { timeOf, timeOfMaybe } from './fields.ts';
 import type { Job, JobCounts } from './job.ts';
 
@@ -49,9 +49,10 @@ function waitingOf({ id, state }: JobRecord, all: NonNullable<BucketRecord['wait
   return { deletions: found.count, declined_at: timeOfMaybe(found.declinedAtMs) };
 }
 
-function lastFaultOf(job: JobRecord): Job['last_fault'] {
-  const fault = stuckBy(job);
-  return fault && { code: fault.code, reason: fault.reason, ...(fault.after !== '' && defined({ after: fault.after })) };
+/** What prevents a job from continuing. */
+function lastFaultOf({ parts = [], waits }: JobRecord): Job['last_fault'] {
+  const fault: JobFault | undefined = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
+  return fault && { code: fault.code, reason: fault.reason, ...defined({ after: fault.after }) };
 }
 
 function measuresOf(job: JobRecord, counts: ReconcileCounts, nowMs: number): Partial<Job> {

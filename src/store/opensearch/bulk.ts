@@ -33,9 +33,11 @@ export function createBulkWrite({ client, names, clock }: BulkWriteDependencies)
     const answers = judgeRejections(actions, sentNow.answers);
     if (actions.length === writes.length) return answers;
     const sent = answers.values();
-    return prepared.flatMap((action) => ('write' in action ? (sent.next().value ?? []) : action));
+    return prepared.map((action) => ('write' in action ? (sent.next().value ?? unanswered) : action));
   };
 }
+
+const unanswered = faultAnswer('internal.unexpected', 'the answer contains no result for this write');
 
 function faultAnswer(code: FaultCode, reason: string): IndexWriteAnswer & { readonly kind: 'fault' } {
   return { kind: 'fault', fault: { code, reason } };

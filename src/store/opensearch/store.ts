@@ -49,6 +49,7 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
   const scan = createObjectScan({ client, names });
 
   return {
+    product: 'opensearch',
     objects: createObjectIndex({
       client,
       names,

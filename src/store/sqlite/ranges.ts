@@ -58,8 +58,8 @@ function keyOf({ anyOf: [test, ...others], negated }: Condition): string | [] {
 }
 
 /** The conditions for a range's rows. */
-export function rangeConditions({ bucket, bounds }: KeyRange): readonly SqlCondition[] {
-  return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(bounds)];
+export function rangeConditions({ bucket, bounds }: KeyRange, filter: Pick<ObjectFilter, 'key'> = {}): readonly SqlCondition[] {
+  return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
 }
 
 const beginningSchema = z.object({ rows: z.number(), last: z.string().nullable() });
@@ -72,7 +72,7 @@ export function beginningOf(
   { max, descending = false }: { readonly max: number; readonly descending?: boolean },
 ): z.infer<typeof beginningSchema> {
   const [direction, last] = descending ? ['DESC', 'min(key)'] : ['ASC', 'max(key)'];
-  const conditions = rangeConditions(range);
+  const conditions = rangeConditions(range, filter);
   const rows = `SELECT key FROM ${indexOf(filter)} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT ?`;
   const sql = `SELECT count(*) AS rows, ${last} AS last FROM (${rows})`;
   return reads.use(({ statement }) => beginningSchema.parse(statement(sql).get(...valuesOf(conditions), max)));
@@ -107,16 +107,17 @@ export function untilKey(bounds: KeyBounds, key: string | undefined, operator: '
   return isLower ? { ...bounds, upper: { operator, key } } : bounds;
 }
 
-export function keyConditions({ lower, upper }: KeyBounds): readonly SqlCondition[] {
+export function keyConditions({ key }: { readonly key?: string }, { lower, upper }: KeyBounds): readonly SqlCondition[] {
   return [
+    ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
     ...(lower === undefined ? [] : [{ sql: `key ${lower.operator} ?`, values: [lower.key] }]),
     ...(upper === undefined ? [] : [{ sql: `key ${upper.operator} ?`, values: [upper.key] }]),
   ];
 }
 
 /** A filter's conditions, apart from the bounds of keys and the words. */
-export function otherConditions({ where = [] }: ObjectFilter): readonly SqlCondition[] {
-  return where.map(conditionSql);
+export function otherConditions({ extension, where = [] }: ObjectFilter): readonly SqlCondition[] {
+  return [...(extension === undefined ? [] : [{ sql: 'extension = ?', values: [extension] }]), ...where.map(conditionSql)];
 }
 
 export function sqlOf(conditions: readonly SqlCondition[]): string {

@@ -168,7 +168,7 @@ function afterKeyOf(query: ObjectQuery, bucket: string): string | undefined {
 function rangeStatement(query: ObjectQuery, range: KeyRange, worst: Found['value'] | undefined): SqlCondition {
   // the words come last, because finding them in the key takes longer than any other test
   const all = [
-    ...rangeConditions(range),
+    ...rangeConditions(range, query),
     { sql: unlessEnded('id'), values: [] },
     ...otherConditions(query),
     ...afterConditions(query),
@@ -187,7 +187,7 @@ function wordsStatement(query: ObjectQuery, words: QueryWords): SqlCondition {
   const all = [
     isKnown,
     { sql: `object_words MATCH ? AND ${unlessEnded('objects.id')}`, values: [matchOf(words)] },
-    ...keyConditions(boundsOf(query)),
+    ...keyConditions(query, boundsOf(query)),
     ...(query.within === undefined ? [] : [withinSql(query.within)]),
     ...otherConditions(query),
     ...afterConditions(query),

@@ -17,6 +17,7 @@ export function createSqliteStore(path: string): Store {
   const state = createSqliteState(connection);
   const reader = createSqliteReader(path);
   return {
+    product: 'sqlite',
     objects: { ...createSqliteObjects(connection, (signal) => probeSqlite(connection, state, signal)), ...reader.objects },
     scan: {
       ...reader.scan,

@@ -66,7 +66,7 @@ async function* rowsInRanges(reads: SqliteReads, query: UsageQuery): AsyncGenera
       await letOthersRun();
       const { rows, last } = beginningOf(reads, query, { bucket, bounds: left }, { max: INDEX_ROWS });
       if (last === null) break;
-      const all = [...rangeConditions({ bucket, bounds: untilKey(left, last, '<=') }), ...otherConditions(query)];
+      const all = [...rangeConditions({ bucket, bounds: untilKey(left, last, '<=') }, query), ...otherConditions(query)];
       yield rowsOf(reads, `SELECT ${columnsOf(query)} FROM ${indexOf(query)} AND ${sqlOf(all)}`, valuesOf(all));
       left = fromKey(left, last, '>');
       more = rows === INDEX_ROWS;
@@ -77,7 +77,7 @@ async function* rowsInRanges(reads: SqliteReads, query: UsageQuery): AsyncGenera
 async function* rowsWithWords(reads: SqliteReads, query: UsageQuery, words: QueryWords): AsyncGenerator<readonly Row[]> {
   const conditions = [
     { sql: 'bucket IN (SELECT name FROM buckets WHERE ifnull(name = ?, 1))', values: [query.bucket ?? null] },
-    ...keyConditions(boundsOf(query)),
+    ...keyConditions(query, boundsOf(query)),
     ...(query.within === undefined ? [] : [withinSql(query.within)]),
     ...otherConditions(query),
   ];

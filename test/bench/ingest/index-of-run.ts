@@ -29,10 +29,7 @@ export function openIndex({ url, prefix }: { readonly url: string; readonly pref
         if (after === undefined) return found;
       }
     },
-    async finds(bucket, key) {
-      const where = [{ anyOf: [{ kind: 'key', value: key }], negated: false }] as const;
-      return (await store.objects.search({ bucket, where, limit: 1 })).length > 0;
-    },
+    finds: async (bucket, key) => (await store.objects.search({ bucket, key, limit: 1 })).length > 0,
     close: () => store.close(),
   };
 }

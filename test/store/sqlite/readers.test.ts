@@ -64,7 +64,7 @@ describe('the thread that searches a SQLite index', () => {
     const sums = store.usage(SUMS).finally(() => (isSummed = true));
     await write(store, ['later.txt']);
     expect(isSummed).toBe(false);
-    expect(await store.objects.search({ prefix: 'later.txt', limit: 1 })).toMatchObject([{ key: 'later.txt' }]);
+    expect(await store.objects.search({ key: 'later.txt', limit: 1 })).toMatchObject([{ key: 'later.txt' }]);
     expect(await sums).not.toBe('too-slow');
   });
 
@@ -76,7 +76,7 @@ describe('the thread that searches a SQLite index', () => {
       .usage({ ...SUMS, where: [{ anyOf: where.flatMap(({ anyOf }) => anyOf), negated: true }] })
       .finally(() => order.push('sum'));
     const searches = Array.from({ length: 6 }, () =>
-      store.objects.search({ prefix: 'folder/file-1.txt', limit: 1 }).finally(() => order.push('search')),
+      store.objects.search({ key: 'folder/file-1.txt', limit: 1 }).finally(() => order.push('search')),
     );
     await Promise.all([sums, ...searches]);
     expect(order.at(-1)).toBe('sum');
@@ -98,7 +98,7 @@ describe('the thread that searches a SQLite index', () => {
 
   it('Fix: of a thread that failed, the exit ends no search of its successor', async () => {
     const posted = vi.spyOn(Worker.prototype, 'postMessage');
-    const search = () => store.objects.search({ prefix: 'folder/file-1.txt', limit: 1 });
+    const search = () => store.objects.search({ key: 'folder/file-1.txt', limit: 1 });
     await search();
     const [first] = posted.mock.contexts;
     posted.mockRestore();

@@ -11,7 +11,9 @@ export function matchesFilter(document: ObjectDocument, filter: ObjectFilter): b
   return (
     document.deleted === (filter.deleted ?? false) &&
     (filter.bucket === undefined || document.bucket === filter.bucket) &&
+    (filter.key === undefined || document.key === filter.key) &&
     (filter.prefix === undefined || document.key.startsWith(filter.prefix)) &&
+    (filter.extension === undefined || document.extension === filter.extension) &&
     (filter.within === undefined || isInOneOf(filter.within, document)) &&
     (filter.words === undefined || hasWords(documentWords(document), filter.words)) &&
     (filter.where ?? []).every((condition) => holdsFor(document, condition))

@@ -34,6 +34,7 @@ export function createMemoryStore(): Store {
     state: createMemoryState(),
     audit: createMemoryAudit(),
     setup: { prepare: async () => {} },
+    product: 'sqlite',
     close: async () => {},
   };
 }

@@ -10,7 +10,6 @@ import { tidyJobs } from '../../../src/repair/job-ends.ts';
 import type { ReindexParts } from '../../../src/repair/jobs.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
-import type { HeldJob, JobClaim } from '../../../src/repair/job-lease.ts';
 import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { withVirtualDelays } from '../fakes/virtual-delays.ts';
@@ -50,12 +49,6 @@ export type EndedJob = Omit<JobRecord, 'counts'> & { readonly counts?: ShownCoun
 
 export function endedJob({ counts, ...job }: JobRecord): EndedJob {
   return { ...job, ...(counts !== undefined && { counts: shownCounts(counts) }) };
-}
-
-/** The job that was claimed. Throws if it was not. */
-export function heldOf(claim: JobClaim | undefined): HeldJob {
-  if (claim === undefined || !('held' in claim)) throw new Error('the job was not claimed');
-  return claim.held;
 }
 
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;

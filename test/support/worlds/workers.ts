@@ -226,7 +226,7 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   const role = createRepair({ ...common, ...stops, store, s3: storage, worker, listings: 2 });
   const jobs = createReindexJobs(common);
   const askToRepair = createAskToRepair({ listing: storage, objects, clock });
-  const closeGaps = createCloseGaps({ ...common, jobs, askToRepair });
+  const closeGaps = createCloseGaps({ ...common, startJob: (request, signal) => jobs.start(request, signal), askToRepair });
   const schedules = createSchedules(common);
   const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, runMaxMs: 2 * MINUTE_MS };
   // the record of this schedule shows the workers that gaps are closed
