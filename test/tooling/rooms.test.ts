@@ -48,7 +48,7 @@ const rooms: Readonly<Record<string, Room>> = {
   aws: { imports: [...GROUND], lines: 2_750, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_900, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 2_250, first: 'indexer/data-path.ts' },
-  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_050, first: 'repair/close-gaps.ts' },
+  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_100, first: 'repair/close-gaps.ts' },
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_350, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_550, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_850, first: 'search/parse.rules.ts' },
