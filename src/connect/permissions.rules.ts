@@ -6,7 +6,7 @@ import type { BucketSource } from '../records/bucket.ts';
 import { domainOf } from './names.rules.ts';
 
 export const iamRoles = ['daemon', 'connecting', 'setup'] as const;
-/** `daemon`: the serving process, with the doctor's reads. `connecting`: whoever plans, applies and removes. `setup`: whoever runs `tally setup`. */
+/** The `daemon` serves and runs the doctor. A person with `connecting` plans, applies and removes connections; one with `setup` runs `tally setup`. */
 export type IamRole = (typeof iamRoles)[number];
 
 /** What a statement is about. */

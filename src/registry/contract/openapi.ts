@@ -103,7 +103,7 @@ function errorCodesOf({ path, body, errors, scope }: PlacedRow): readonly Parame
   return [...new Set([...errors, ...refusals, ...ofBody, ...generalErrors])];
 }
 
-/** An error with a description of its own, which OpenAPI 3.1 allows beside a reference. */
+/** Refers to the error response that all operations share. OpenAPI 3.1 permits a description beside the reference. */
 function problemResponse(description: string): unknown {
   return { $ref: '#/components/responses/Problem', description };
 }
