@@ -49,7 +49,7 @@ export async function writeProgram(folder: string): Promise<void> {
     // an import of a part of a CommonJS module, which is not loaded before it is needed, would find no names
     mainFields: ['module', 'main'],
     target: `node${needed()}`,
-    // names in stack traces, and of errors
+    // names in stack traces, of errors, and of commands, which name the permissions they need (src/connect/aws/ask.ts)
     keepNames: true,
     minifySyntax: true,
     minifyWhitespace: true,
