@@ -59,8 +59,8 @@ export interface Circuits {
    * ones are added. `isFirst`: its message was received for the first time, or it only enriches a document, which can be written without.
    */
   mayTry(ids: readonly CircuitId[], turns: Set<CircuitId>, isFirst?: boolean): boolean;
-  /** Gives the attempt's turns back, because it sent nothing. */
-  notTried(turns: Set<CircuitId>): void;
+  /** Ends the attempt. Turns at which it sent nothing go to the next one. */
+  ended(turns: Set<CircuitId>): void;
   /** Resolves to true when the index store answers, and to false after `forMs`; rejects with the signal's reason. */
   untilStoreAnswers(forMs: number, signal: AbortSignal): Promise<boolean>;
   /** Notes S3's answer to a request about one object. `fault`: it failed, or had no answer. */
@@ -243,8 +243,11 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
       for (const target of due) Object.assign(target, { triedAtMs: nowMs, isTrying: true });
       return true;
     },
-    notTried(turns) {
-      for (const id of turns) Object.assign(targets.get(id) ?? {}, { triedAtMs: -Infinity, isTrying: false });
+    ended(turns) {
+      // whatever was sent has had its answer, or has failed
+      const untried = [...turns].flatMap((id) => targets.get(id) ?? []).filter(({ isTrying }) => isTrying);
+      for (const target of untried) Object.assign(target, { triedAtMs: -Infinity, isTrying: false });
+      turns.clear();
     },
     async untilStoreAnswers(forMs, signal) {
       if (isOpen('cluster')) await endedWithin(clock, Math.max(0, forMs), inTime(storeBack.promise, signal));

@@ -33,6 +33,23 @@ describe('one object that S3 always answers with an error', () => {
   });
 });
 
+describe("a bucket's index that refuses documents", () => {
+  it('is tried by the next record, although the one before it had nothing to write', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');
+    for (let count = 0; count < 3; count += 1) await world.send(world.put(`k-${count}`));
+    await world.run(3 * SECOND_MS);
+    expect(opened(world)).toHaveLength(1);
+    world.store.broken.buckets.clear();
+    await world.send(world.put('tagged', { eventName: 'ObjectTagging:Put' }));
+    await world.run(2 * SECOND_MS);
+    expect(world.outcomes().at(-1)).toBe('ignored');
+    await world.send(world.put('next'));
+    await world.run(2 * SECOND_MS);
+    expect(await world.document('next')).toMatchObject({ settled: true });
+  });
+});
+
 describe('a bucket that S3 does not serve', () => {
   const fail = (world: IngestWorld): void => world.storage.failWith(s3Down, { bucket: BUCKET });
 

@@ -271,7 +271,7 @@ describe('an attempt at what fails', () => {
     await world.run(500);
     const next = new Set<CircuitId>();
     expect(world.mayTry(observationCircuits(a), next)).toBe(true);
-    world.circuits.notTried(next);
+    world.circuits.ended(next);
     expect(world.mayTry(observationCircuits(a))).toBe(true);
   });
 

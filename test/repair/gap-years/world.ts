@@ -9,6 +9,8 @@ import { documentOf, type PresentState } from '../../../src/ordering/document.ts
 import { FaultError, type FaultCode } from '../../../src/base/fault.ts';
 import { markSchema, type DirtyMark, type GapReport, type MarkHistory } from '../../../src/records/dirty.ts';
 import { clockOfMs } from '../../../src/ordering/clock.ts';
+import type { z } from 'zod';
+import type { StateKind } from '../../../src/records/state-kind.ts';
 import { isDue, jobSchema, occupiesBucket, type JobRecord } from '../../../src/records/job.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../../../src/repair/close-gaps.ts';
@@ -22,7 +24,7 @@ import type { Clock } from '../../../src/process/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
-import { listAllRecords, readRecord, refs } from '../../../src/store/stored.ts';
+import { listAllEntries, readRecord, refs } from '../../../src/store/stored.ts';
 import { tidyJobs } from '../../../src/repair/job-ends.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -89,6 +91,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const disconnect = (bucket: string) => disconnectBucket(disconnecting, bucket);
   const processes = SKEWS_MS.map((skewMs) => createProcess(skewMs));
   const workers = new Set<Worker>();
+  const listAll = createListAll(state);
   let started = 0;
   let rightUntilMs = 0;
   /** Of the workers that run, or that start next. */
@@ -186,14 +189,14 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     report: (report: GapReport, process: number) => during(processes[process]!.reports.report(report)),
     /** When a worker can claim something; Infinity if there is nothing. */
     async nextDueAtMs(): Promise<number> {
-      const all = await listAllRecords(state, 'job', jobSchema);
+      const all = await listAll('job', jobSchema);
       const nowMs = clock.nowMs();
       return Math.min(
         Infinity,
         ...all.map((each) => (isDue(each, nowMs + workersSkewMs) ? nowMs : (each.dueAtMs ?? Infinity) - workersSkewMs)),
       );
     },
-    gaps: () => listAllRecords(state, 'gap', markSchema),
+    gaps: () => listAll('gap', markSchema),
     /** The job that occupies the bucket, or that occupied it last. */
     async latestJob(bucket: string): Promise<JobRecord | undefined> {
       const applyJobId = (await readRecord(state, refs.bucket(bucket)))?.applyJobId;
@@ -225,6 +228,17 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     /** The keys that searches find. */
     found: async (bucket: string) =>
       new Set((await store.scan.scan(bucket, { prefix: '', after: '', limit: 10_000 })).map(({ key }) => key)),
+  };
+}
+
+/** Lists all records of a kind. The store shares each frozen record with all readers, so it is parsed once: each step lists all jobs. */
+function createListAll(state: StateStore) {
+  const parsed = new WeakMap<object, unknown>();
+  return async function listAll<Schema extends z.ZodObject>(kind: StateKind, schema: Schema): Promise<readonly z.infer<Schema>[]> {
+    return (await listAllEntries(state, kind)).map(({ record }) => {
+      if (!parsed.has(record as object)) parsed.set(record as object, schema.parse(record));
+      return parsed.get(record as object) as z.infer<Schema>;
+    });
   };
 }
 
