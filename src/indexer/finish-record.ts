@@ -20,7 +20,7 @@ import type { GapReports } from '../observing/gaps.ts';
 import type { WriteDocument } from '../observing/bulk-writer.ts';
 import type { Observing } from '../observing/observer.ts';
 import type { Clock } from '../process/clock.ts';
-import { indexCircuits, observationCircuits, type CircuitId, type Circuits } from '../observing/circuits.ts';
+import { indexCircuits, observationCircuits, type CircuitId, type Circuits, type Turns } from '../observing/circuits.ts';
 import type { InHand } from './held-set.ts';
 import { RETRY_MS, type Waiting } from './waiting.ts';
 
@@ -42,7 +42,7 @@ interface Run {
   readonly hand: InHand;
   readonly topicArn: string | undefined;
   /** The open circuits at which the present attempt is the one permitted. */
-  readonly turns: Set<CircuitId>;
+  readonly turns: Turns;
   /** The tie that an earlier attempt met. */
   tie: ObserveHint | undefined;
   /** How many attempts in a row have failed. */
@@ -71,7 +71,7 @@ const decideAgain: FollowUp = () => Promise.resolve(undefined);
 export async function finishRecord(parts: FinishParts, record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
   // the event name alone decides, and such a record may not name a bucket
   if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
-  const run: Run = { record, hand, topicArn, turns: new Set(), tie: undefined, failures: 0, byListing: false };
+  const run: Run = { record, hand, topicArn, turns: new Map(), tie: undefined, failures: 0, byListing: false };
   for (;;) {
     const end = await attempt(parts, run);
     parts.circuits.ended(run.turns);

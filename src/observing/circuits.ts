@@ -34,6 +34,8 @@ const FORGOTTEN_MS = 1_200_000;
 /** What a circuit stands for: the index store, one index in it, S3 in a region (requests wait for it only if they have no place), a bucket there, or the requests that enrich its documents. */
 export type CircuitLevel = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'enrichment';
 export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
+/** The open circuits at which an attempt is the permitted one, and since when (monotonic): while it hangs, another one takes its turn. */
+export type Turns = Map<CircuitId, number>;
 
 export interface OpenCircuit {
   readonly level: CircuitLevel;
@@ -58,9 +60,9 @@ export interface Circuits {
    * Whether an attempt that needs these circuits may begin. `turns`: those at which it is the one permitted attempt; newly granted
    * ones are added. `isFirst`: its message was received for the first time, or it only enriches a document, which can be written without.
    */
-  mayTry(ids: readonly CircuitId[], turns: Set<CircuitId>, isFirst?: boolean): boolean;
+  mayTry(ids: readonly CircuitId[], turns: Turns, isFirst?: boolean): boolean;
   /** Ends the attempt. Turns at which it sent nothing go to the next one. */
-  ended(turns: Set<CircuitId>): void;
+  ended(turns: Turns): void;
   /** Resolves to true when the index store answers, and to false after `forMs`; rejects with the signal's reason. */
   untilStoreAnswers(forMs: number, signal: AbortSignal): Promise<boolean>;
   /** Notes S3's answer to a request about one object. `fault`: it failed, or had no answer. */
@@ -239,14 +241,16 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
       const failing = ids.filter((id) => isOpen(id) && !turns.has(id) && holdsBack(id));
       const due = failing.flatMap((id) => targets.get(id) ?? []).filter((target) => isDue(target, nowMs, isFirst));
       if (due.length < failing.length || failing.includes('cluster')) return false;
-      for (const id of failing) turns.add(id);
+      for (const id of failing) turns.set(id, nowMs);
       for (const target of due) Object.assign(target, { triedAtMs: nowMs, isTrying: true });
       return true;
     },
     ended(turns) {
-      // whatever was sent has had its answer, or has failed
-      const untried = [...turns].flatMap((id) => targets.get(id) ?? []).filter(({ isTrying }) => isTrying);
-      for (const target of untried) Object.assign(target, { triedAtMs: -Infinity, isTrying: false });
+      for (const [id, sinceMs] of turns) {
+        const target = targets.get(id);
+        // whatever was sent has had its answer, or has failed; a turn that another attempt has taken is not this one's to give
+        if (target?.isTrying === true && target.triedAtMs === sinceMs) Object.assign(target, { triedAtMs: -Infinity, isTrying: false });
+      }
       turns.clear();
     },
     async untilStoreAnswers(forMs, signal) {

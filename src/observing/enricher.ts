@@ -22,7 +22,7 @@ import {
 import { circuitOf, faultOf, faults, isFaultCode, type Fault, type FaultCode } from '../base/fault.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Telemetry } from '../process/telemetry.ts';
-import { enrichmentCircuits, type CircuitId, type Circuits } from './circuits.ts';
+import { enrichmentCircuits, type Circuits, type Turns } from './circuits.ts';
 import type { HeadQueue } from './head-queue.ts';
 import type { WriteDocument, WriteRequest } from './bulk-writer.ts';
 import type { WithPorts, WriteAnswer } from '../store/store.ts';
@@ -70,7 +70,7 @@ type Reading<Value> = { readonly result: 'ok'; readonly value: Value } | Refusal
 type Tags = NonNullable<PresentState['tags']>;
 
 /** A request that may be sent, with the open circuits at which it is the attempt. */
-type Permitted<Request> = Request & { readonly turns: ReadonlySet<CircuitId> };
+type Permitted<Request> = Request & { readonly turns: Turns };
 
 /** Creates the enricher. */
 export function createEnricher(dependencies: EnricherDependencies): Enricher {
@@ -78,7 +78,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
 
   async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
     // an enrichment request is an attempt too; while S3 does not answer, the document is written without it instead of waiting
-    const turns = new Set<CircuitId>();
+    const turns: Turns = new Map();
     if (!circuits.mayTry(enrichmentCircuits(request.bucket), turns, true)) return withoutReading(request, PAUSED);
     return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
@@ -101,7 +101,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     report(bucket, 'head', { result: 'ok' });
     circuits.enrichmentAnswered(bucket.bucket);
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
-    const turns = new Set<CircuitId>();
+    const turns: Turns = new Map();
     if (!circuits.mayTry(enrichmentCircuits(bucket), turns, true)) return { state: withTags(asked, PAUSED), tags: PAUSED };
     const tags = await withinTime(request, (signal) => readObservedTags({ ...asked, turns }, signal));
     return { state: withTags(asked, tags), tags };

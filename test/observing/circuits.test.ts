@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type Fault, type FaultCode } from '../../src/base/fault.ts';
-import { indexCircuits, observationCircuits, type CircuitId } from '../../src/observing/circuits.ts';
+import { indexCircuits, observationCircuits, type CircuitId, type Turns } from '../../src/observing/circuits.ts';
 import { circuitsReported, createTestCircuits } from '../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -34,7 +34,7 @@ function setUp() {
     }
   }
   /** Whether an attempt that needs these may begin. */
-  const mayTry = (ids: readonly CircuitId[], turns = new Set<CircuitId>()) => circuits.mayTry(ids, turns);
+  const mayTry = (ids: readonly CircuitId[], turns: Turns = new Map()) => circuits.mayTry(ids, turns);
   return { clock, telemetry, circuits, probe, answered, fail, open, run, mayTry };
 }
 
@@ -229,10 +229,10 @@ describe('an attempt at what fails', () => {
       const triedAtMs: number[] = [];
       for (let atMs = 500; atMs <= 100_000; atMs += 500) {
         await world.clock.advance(500);
-        if (!world.circuits.mayTry(observationCircuits(a), new Set(), isFirst)) continue;
+        if (!world.circuits.mayTry(observationCircuits(a), new Map(), isFirst)) continue;
         triedAtMs.push(atMs);
         world.answered(a, 'k', 'bucket.missing');
-        expect(world.circuits.mayTry(observationCircuits(a), new Set(), isFirst)).toBe(false);
+        expect(world.circuits.mayTry(observationCircuits(a), new Map(), isFirst)).toBe(false);
       }
       world.answered(a, 'k');
       return triedAtMs;
@@ -261,24 +261,40 @@ describe('an attempt at what fails', () => {
     const world = setUp();
     world.answered(a, 'k', 'bucket.missing');
     await world.run(1_000);
-    const first = (turns = new Set<CircuitId>()) => world.circuits.mayTry(observationCircuits(a), turns, true);
-    const turns = new Set<CircuitId>();
+    const first = (turns: Turns = new Map()) => world.circuits.mayTry(observationCircuits(a), turns, true);
+    const turns: Turns = new Map();
     expect(first(turns)).toBe(true);
     // of the same attempt
     expect(first(turns)).toBe(true);
     await world.run(29_500);
     expect(first()).toBe(false);
     await world.run(500);
-    const next = new Set<CircuitId>();
+    const next: Turns = new Map();
     expect(world.mayTry(observationCircuits(a), next)).toBe(true);
     world.circuits.ended(next);
     expect(world.mayTry(observationCircuits(a))).toBe(true);
   });
 
+  it('Fix: that hangs and ends late does not give away the turn of the attempt that came after it', async () => {
+    const world = setUp();
+    world.answered(a, 'k', 'bucket.missing');
+    const first: Turns = new Map();
+    const second: Turns = new Map();
+    const begins = (turns: Turns = new Map()) => world.circuits.mayTry(observationCircuits(a), turns);
+    await world.run(30_000);
+    expect(begins(first)).toBe(true);
+    await world.run(30_000);
+    expect(begins(second)).toBe(true);
+    world.circuits.ended(first);
+    expect(begins()).toBe(false);
+    world.circuits.ended(second);
+    expect(begins()).toBe(true);
+  });
+
   it('is not answered by failures of requests that were sent before it', async () => {
     const world = setUp();
     const fail = (sentAtMs: number) => world.circuits.storageAnswered(a, { key: 'k', sentAtMs, fault: faultOf('bucket.missing') });
-    const first = () => world.circuits.mayTry(observationCircuits(a), new Set(), true);
+    const first = () => world.circuits.mayTry(observationCircuits(a), new Map(), true);
     fail(0);
     await world.run(1_000);
     expect(first()).toBe(true);
