@@ -4,7 +4,6 @@ import { homedir, hostname } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
-import { readTextFile } from './process/text-file.ts';
 import { systemClock } from './process/system-clock.ts';
 import type { Client } from './cli/client/client.ts';
 import type { Registry } from './cli/client/registry.ts';
@@ -115,7 +114,7 @@ const exitCode = await runCli(process.argv.slice(2), {
     const { openSetup } = await import('./serve/core.ts');
     return openSetup(settings, aws);
   },
-  readText: readTextFile,
+  readText: (path, bytesMax) => (statSync(path).size > bytesMax ? undefined : readFileSync(path, 'utf8')),
   serve,
 });
 

@@ -87,7 +87,5 @@ export interface QueueAttributes {
   readonly messageBytesMax?: number;
 }
 
-export interface TopicClient {
-  /** Calls ConfirmSubscription in the region that the ARN names. Throws `message.confirmation-failed`. */
-  confirm(topicArn: string, token: string, signal?: AbortSignal): Promise<void>;
-}
+/** Calls ConfirmSubscription in the region that the ARN names. Throws `message.confirmation-failed`. */
+export type ConfirmSubscription = (topicArn: string, token: string, signal?: AbortSignal) => Promise<void>;

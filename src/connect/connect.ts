@@ -3,10 +3,9 @@
  * that reads the record can write documents, and after its first gap, because its existing objects were never compared.
  */
 import { defined } from '../base/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, usableTopic, type BucketRecord } from '../records/bucket.ts';
+import type { BucketRecord } from '../records/bucket.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { lastBeginOf } from '../records/job.ts';
-import { RequestError } from '../base/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
 import { absorbUnconnected, openNeverCompared, proveGap, type GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, WithPorts } from '../store/store.ts';
@@ -19,16 +18,7 @@ export interface ConnectRequest extends ConnectionRequest {
   readonly reindex?: boolean;
 }
 
-export interface ConnectBucket {
-  /**
-   * Connects the bucket, with an open gap for its existing objects. If it is already connected, this changes the given fields of enrich
-   * and account, reads region and versioning again, and recreates a missing index, with an open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the
-   * store's faults.
-   */
-  connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
-  /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
-  refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
-}
+export type ConnectBucket = ReturnType<typeof createConnectBucket>;
 
 interface ConnectDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly objects: ObjectIndex;
@@ -39,14 +29,19 @@ interface ConnectDependencies extends WithPorts<'state' | 'clock' | 'telemetry'>
 }
 
 /** Creates the functions that connect buckets. */
-export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
+export function createConnectBucket(dependencies: ConnectDependencies) {
   const { state, objects, storage, gaps, clock, telemetry, isEmbedded = false } = dependencies;
 
+  /**
+   * Connects the bucket, with an open gap for its existing objects. If it is already connected, this changes the given fields of enrich
+   * and account, reads region and versioning again, and recreates a missing index, with an open gap for what the index held. Throws S3's
+   * faults (`bucket.missing` if there is no such bucket) and the store's faults. What cannot be connected is refused before
+   * (requested.ts).
+   */
   async function connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket, source, topic_arn: topicArn, enrich, bucket_account: account } = request;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
-    refuse(request);
     const read = await readBucket({ bucket, account: account ?? current?.account }, signal);
     const atMs = read.checkedAtMs;
     const fresh: BucketRecord = {
@@ -89,12 +84,6 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     return record;
   }
 
-  /** Throws `request.invalid` for what cannot be connected. */
-  function refuse({ bucket, source, topic_arn: topicArn }: ConnectRequest): void {
-    if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
-    if (topicArn !== undefined || source === 'topic') usableTopic(topicArn);
-  }
-
   async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
     const region = await storage.regionOf(bucket, signal);
     const sentMs = clock.nowMs();
@@ -122,7 +111,8 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   return {
     connect,
-    async refresh(bucket, signal) {
+    /** Reads region and versioning again and stores them. Resolves with undefined if the bucket was disconnected in the meantime. */
+    async refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined> {
       const before = await readRecord(state, refs.bucket(bucket), signal);
       if (before === undefined) return undefined;
       const read = await readBucket(before, signal);

@@ -39,17 +39,15 @@ export async function noteIndex(dependencies: IdentityDependencies, bucket: stri
   );
 }
 
-/** Creates the comparison of all buckets with one request to the index. Throws the store's fault. */
-export function createWatchIndices(dependencies: IdentityDependencies): (signal: AbortSignal) => Promise<void> {
+/** Compares all buckets' indices with one request to the store. Throws the store's fault. */
+export async function watchIndices(dependencies: IdentityDependencies, signal: AbortSignal): Promise<void> {
   const { state, objects } = dependencies;
-  return async function watchIndices(signal) {
-    const records = await listBuckets(state);
-    if (records.length === 0) return;
-    const found = await objects.identities(
-      records.map(({ bucket }) => bucket),
-      signal,
-    );
-    const changed = records.filter(({ indexId }, at) => indexId !== (found[at] ?? MISSING));
-    for (const { bucket } of changed) await noteIndex(dependencies, bucket, signal);
-  };
+  const records = await listBuckets(state);
+  if (records.length === 0) return;
+  const found = await objects.identities(
+    records.map(({ bucket }) => bucket),
+    signal,
+  );
+  const changed = records.filter(({ indexId }, at) => indexId !== (found[at] ?? MISSING));
+  for (const { bucket } of changed) await noteIndex(dependencies, bucket, signal);
 }

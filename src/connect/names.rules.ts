@@ -144,6 +144,13 @@ export function topicArnOf(installation: string, { partition, region, account }:
   return `arn:${partition}:sns:${region}:${account}:${prefixOf(installation)}-${use}`;
 }
 
+const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
+
+/** Whether the topic is one that {@link topicArnOf} names, of this installation or another. */
+export function isTallysTopic(topicArn: string): boolean {
+  return OF_TALLY.test(parseArn(topicArn)?.resource ?? '');
+}
+
 /** The dead-letter queue of a region other than the bucket queue's: SNS and EventBridge require one in their own region. */
 export function farLettersArn(installation: string, { partition, region, account }: Place): string {
   return `arn:${partition}:sqs:${region}:${account}:${prefixOf(installation)}-dead-letters`;
@@ -159,14 +166,6 @@ export function ruleNameOf(installation: string, bucket: string, source: BucketS
 
 export function ruleArnOf({ partition, region, account }: Place, ruleName: string): string {
   return `arn:${partition}:events:${region}:${account}:rule/${ruleName}`;
-}
-
-/** The form of {@link markOf}. */
-const MARK = /^tally-([0-9a-f]{8})-[0-9a-f]{8}$/;
-
-/** The installation in another registry's Id; undefined if the Id has another form or is this registry's. */
-export function otherInstallationOf(id: string, owner: Owner): string | undefined {
-  return id === markOf(owner) ? undefined : MARK.exec(id)?.[1];
 }
 
 /**

@@ -132,22 +132,8 @@ export function foreignEntries(configuration: NotificationConfiguration, owner: 
   return entriesWithout(configuration, markOf(owner));
 }
 
-interface SdkEntry {
-  readonly Id?: string;
-  readonly Events: string[];
-  readonly Filter?: { readonly Key: { readonly FilterRules: { readonly Name: string; readonly Value: string }[] } };
-}
-
 /** The document as the SDKs and the AWS CLI accept it, with everything that {@link parseNotification} accepts. */
-interface SdkConfiguration {
-  readonly TopicConfigurations?: (SdkEntry & { readonly TopicArn: string })[];
-  readonly QueueConfigurations?: (SdkEntry & { readonly QueueArn: string })[];
-  readonly LambdaFunctionConfigurations?: (SdkEntry & { readonly LambdaFunctionArn: string })[];
-  readonly EventBridgeConfiguration?: Record<string, never>;
-}
-
-/** Converts the configuration. */
-export function sdkConfiguration({ entries, eventBridge }: NotificationConfiguration): SdkConfiguration {
+export function sdkConfiguration({ entries, eventBridge }: NotificationConfiguration) {
   const of = (kind: DestinationKind): readonly NotificationEntry[] => entries.filter((entry) => entry.kind === kind);
   const [topics, queues, functions] = [of('topic'), of('queue'), of('function')];
   return {
@@ -160,7 +146,7 @@ export function sdkConfiguration({ entries, eventBridge }: NotificationConfigura
   };
 }
 
-function sdkEntry({ id, events, filter }: NotificationEntry): SdkEntry {
+function sdkEntry({ id, events, filter }: NotificationEntry) {
   return {
     ...(id !== '' && { Id: id }),
     Events: [...events],

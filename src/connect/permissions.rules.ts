@@ -9,24 +9,7 @@ export const iamRoles = ['daemon', 'connecting', 'setup'] as const;
 /** The `daemon` serves and runs the doctor. A person with `connecting` plans, applies and removes connections; one with `setup` runs `tally setup`. */
 export type IamRole = (typeof iamRoles)[number];
 
-/** What a statement is about. */
-export type Resource =
-  | 'queues'
-  | 'bucket-queues'
-  | 'new-queues'
-  | 'letter-queues'
-  | 'topics'
-  | 'own-topics'
-  | 'named-topics'
-  | 'bucket'
-  | 'objects'
-  | 'rules'
-  | 'all-rules'
-  | 'all-trails'
-  | 'trail'
-  | 'key';
-
-export interface Permission {
+interface Permission {
   readonly sid: string;
   /** What it is for, as the docs say it. */
   readonly why: string;
@@ -34,6 +17,7 @@ export interface Permission {
   /** Absent: every source. */
   readonly sources?: readonly BucketSource[];
   readonly actions: readonly string[];
+  /** What it is about. */
   readonly resource: Resource;
 }
 
@@ -295,7 +279,7 @@ const NONE: readonly string[] = [];
 const named = ({ partition, account, installation }: IamNames, service: 'sns' | 'sqs' | 'events', rest: string): string =>
   `arn:${partition}:${service}:*:${account}:${service === 'events' ? 'rule/' : ''}tally-${installation}-${rest}`;
 
-const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
+const RESOURCES = {
   queues: (names) => [...names.bucketQueues, ...names.letterQueues, named(names, 'sqs', 'dead-letters')],
   'bucket-queues': ({ bucketQueues }) => bucketQueues,
   'new-queues': (names) => [...(names.newQueues ?? NONE), named(names, 'sqs', 'dead-letters')],
@@ -312,7 +296,9 @@ const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   'all-trails': ({ trailArn }) => (trailArn === undefined ? NONE : '*'),
   trail: ({ trailArn }) => trailArn ?? NONE,
   key: ({ keyArn }) => keyArn ?? NONE,
-};
+} satisfies Record<string, ResourceOf>;
+/** What a statement is about. */
+export type Resource = keyof typeof RESOURCES;
 
 /** Tally's own topics, and for the sources `topic` and `routed` other owners' topics. Another account's topic must be named. */
 function topicsOf(names: IamNames, sources: readonly BucketSource[]): string | readonly string[] {

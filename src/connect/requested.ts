@@ -10,8 +10,7 @@ import {
   type BucketSource,
   type ConnectionSpec,
 } from '../records/bucket.ts';
-import { isBucketName } from '../base/bucket-name.ts';
-import { NOBODY, ownerIn, parseArn, prefixOf } from './names.rules.ts';
+import { isTallysTopic, NOBODY, ownerIn, parseArn, prefixOf } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { deadLetterIn } from './shared.rules.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -49,7 +48,6 @@ export async function requested(
 ): Promise<Requested> {
   const { state, storage, trailArn, trailBucket } = parts;
   const { bucket } = request;
-  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'this is not a valid bucket name');
   if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
   const record = await readRecord(state, refs.bucket(bucket), signal);
   const queue = await bucketQueue(parts, queueArn, signal);
@@ -126,19 +124,13 @@ function choiceOf(request: ConnectionRequest, record: BucketRecord | undefined, 
 
 function topicOf(source: BucketSource, named: string | undefined, installation: string): string | undefined {
   // a routed bucket's record may name Tally's own topic
-  const isOwn = named === undefined || nameOfTopic(named) === `${prefixOf(installation)}-routed`;
+  const isOwn = named === undefined || parseArn(named)?.resource === `${prefixOf(installation)}-routed`;
   return source === 'topic' || (source === 'routed' && !isOwn) ? foreignTopic(named) : undefined;
-}
-
-const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
-
-function nameOfTopic(topicArn: string | undefined): string {
-  return parseArn(topicArn ?? '')?.resource ?? '';
 }
 
 /** A named topic must not be Tally's own: those are shared, and the rule's statement there would replace S3's, which has the same Sid. */
 function foreignTopic(topicArn: string | undefined): string {
   const usable = usableTopic(topicArn);
-  if (!OF_TALLY.test(nameOfTopic(usable))) return usable;
+  if (!isTallysTopic(usable)) return usable;
   throw new RequestError('request.invalid', 'topic_arn: this topic belongs to Tally itself or to another registry: name your own topic');
 }

@@ -22,7 +22,6 @@ import { type GapReports, noteArrivals, openChangeGap, markDirty } from '../obse
 import { PROBE_LOST } from './probe.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { Connections } from './connections.ts';
-import type { Telemetry } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
 
 /** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about five reads a bucket. */
@@ -200,68 +199,56 @@ function isSameWay(a: BucketRecord, b: BucketRecord): boolean {
 
 const UNREAD = 'until now, S3 refused what enrichment reads';
 
-interface DueDependencies extends WithPorts<'state' | 'clock'> {
-  readonly processes: Pick<Processes, 'troubles'>;
-}
-
 function newsOf(...[troubles, record, nowMs]: Parameters<typeof troublesOf>) {
   const { waitsFor, unread } = troublesOf(troubles, record, nowMs);
   return { isQueueMissing: waitsFor?.code === 'queue.missing', isUnread: unread !== undefined };
 }
 
-/** Creates the function that decides which buckets are to be checked in a run. */
-export function createConnectionsDue({ clock, processes }: Omit<DueDependencies, 'state'>): DueOf {
-  return async () => {
-    const troubles = await processes.troubles();
-    return (record) => isCheckDue(record, clock.nowMs(), newsOf(troubles, record, clock.nowMs()));
-  };
+interface VisitParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly processes: Pick<Processes, 'troubles'>;
+  readonly connections: Pick<Connections, 'removeEarlier' | 'probe'>;
+  readonly checkConnection: CheckConnection;
 }
 
-/** Creates the visit of one bucket. If AWS did not answer, it stores that and throws, so that the region's other buckets are visited later. */
-export function createVisitConnection({
-  state,
-  clock,
-  processes,
-  checkConnection,
-  connections,
-  telemetry,
-}: DueDependencies & {
-  readonly connections: Pick<Connections, 'removeEarlier' | 'probe'>;
-  readonly telemetry: Pick<Telemetry, 'info' | 'warn'>;
-  readonly checkConnection: CheckConnection;
-}): Visit {
-  return async function visitConnection({ bucket }, signal) {
-    // the sweep may have read the bucket some minutes ago
-    const record = await readRecord(state, refs.bucket(bucket), signal);
-    const nowMs = clock.nowMs();
-    if (record === undefined || !isCheckDue(record, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
-    const { connection } = record;
-    if ((connection?.earlier ?? []).length > 0) {
-      const refusal = await attempt("the earlier source's parts could not be removed", bucket, async () => {
-        const kept = await connections.removeEarlier(bucket, signal);
-        if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
-      });
-      // it stays due, because a dead process's lease ends only if it is looked at again within seconds
-      if (refusal === 'connect.busy') return undefined;
-    }
-    const findings = await checkConnection(record, signal);
-    const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
-    if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
-    const isLost = findings.some(({ code }) => code === PROBE_LOST);
-    if (connection?.state === 'applied')
-      await attempt("the bucket's topic is not probed", bucket, () => connections.probe(connection, isLost, signal));
-    return 0;
-  };
+/** Resolves with the function that says which buckets a run checks. */
+export async function connectionsDue({ clock, processes }: Pick<VisitParts, 'clock' | 'processes'>): ReturnType<DueOf> {
+  const troubles = await processes.troubles();
+  return (record) => isCheckDue(record, clock.nowMs(), newsOf(troubles, record, clock.nowMs()));
+}
 
-  /** Logs a failure, for the next visit to try again: another process may hold the lease, or a permission may be missing. Resolves with the error's code. */
-  async function attempt(failed: string, bucket: string, work: () => Promise<void>): Promise<string | undefined> {
-    try {
-      await work();
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof RequestError || error instanceof FaultError)) throw error;
-      telemetry.warn(failed, { bucket, reason: printable(error.message) });
-      return error.code;
-    }
+/** Visits one bucket. If AWS did not answer, it stores that and throws, so that the region's other buckets are visited later. */
+export async function visitConnection(parts: VisitParts, { bucket }: BucketRecord, signal: AbortSignal): ReturnType<Visit> {
+  const { state, clock, processes, checkConnection, connections, telemetry } = parts;
+  // the sweep may have read the bucket some minutes ago
+  const record = await readRecord(state, refs.bucket(bucket), signal);
+  const nowMs = clock.nowMs();
+  if (record === undefined || !isCheckDue(record, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
+  const { connection } = record;
+  if ((connection?.earlier ?? []).length > 0) {
+    const refusal = await attempt(parts, "the earlier source's parts could not be removed", bucket, async () => {
+      const kept = await connections.removeEarlier(bucket, signal);
+      if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
+    });
+    // it stays due, because a dead process's lease ends only if it is looked at again within seconds
+    if (refusal === 'connect.busy') return undefined;
+  }
+  const findings = await checkConnection(record, signal);
+  const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
+  if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
+  const isLost = findings.some(({ code }) => code === PROBE_LOST);
+  if (connection?.state === 'applied')
+    await attempt(parts, "the bucket's topic is not probed", bucket, () => connections.probe(connection, isLost, signal));
+  return 0;
+}
+
+/** Logs a failure, for the next visit to try again: another process may hold the lease, or a permission may be missing. Resolves with the error's code. */
+async function attempt({ telemetry }: VisitParts, failed: string, bucket: string, work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof RequestError || error instanceof FaultError)) throw error;
+    telemetry.warn(failed, { bucket, reason: printable(error.message) });
+    return error.code;
   }
 }

@@ -23,7 +23,7 @@ import { finishRecord, type FinishParts } from './finish-record.ts';
 import { recordsAtOnce, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';
 import type { Telemetry } from '../process/telemetry.ts';
-import type { QueueMessage, TopicClient } from '../aws/queues.ts';
+import type { QueueMessage, ConfirmSubscription } from '../aws/queues.ts';
 import { finishServiceMessage } from './service-messages.ts';
 import type { Settler } from './settler.ts';
 import type { EventCounter } from './event-hours.ts';
@@ -44,7 +44,7 @@ interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
   readonly isAws: boolean;
   readonly settler: Settler;
   readonly finish: FinishParts;
-  readonly topics: TopicClient;
+  readonly confirmSubscription: ConfirmSubscription;
   readonly sendDeadLetter: SendDeadLetter;
   readonly handover: Handover;
   readonly bucketQueueUrls: readonly string[];

@@ -30,7 +30,7 @@ import { createDataPath, type SendDeadLetter } from './data-path.ts';
 import { createLastEvents } from './last-events.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Store, WithPorts } from '../store/store.ts';
-import type { QueueClient, QueueReceiver, TopicClient } from '../aws/queues.ts';
+import type { QueueClient, QueueReceiver, ConfirmSubscription } from '../aws/queues.ts';
 import { endedBy, endedWithin } from '../process/async.ts';
 import { createLiveLoad } from '../observing/live-load.ts';
 import { createLastFailure } from '../observing/last-failure.ts';
@@ -65,7 +65,7 @@ export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly queues: QueueClient;
   readonly receiver: QueueReceiver;
-  readonly topics: TopicClient;
+  readonly confirmSubscription: ConfirmSubscription;
   readonly circuits: Circuits;
   readonly handover: Handover;
   readonly queueWatch: QueueWatch;

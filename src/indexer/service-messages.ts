@@ -7,7 +7,7 @@ import { circuitOf, faultOf, type Fault } from '../base/fault.ts';
 import { isByWay } from '../events/proof.ts';
 import { forgetProof, noteArrivals, markDirty, type GapReports } from '../observing/gaps.ts';
 import type { InHand } from './held-set.ts';
-import type { TopicClient } from '../aws/queues.ts';
+import type { ConfirmSubscription } from '../aws/queues.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { Waiting } from './waiting.ts';
 import type { WithPorts } from '../store/store.ts';
@@ -20,7 +20,7 @@ type TestEvent = ServiceMessage & { readonly kind: 'test-event' };
 const LATE_MS = 60_000;
 
 interface ServiceParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly topics: TopicClient;
+  readonly confirmSubscription: ConfirmSubscription;
   readonly gaps: GapReports;
   readonly waiting: Pick<Waiting, 'afterStoreFault'>;
 }
@@ -51,7 +51,7 @@ async function finish(parts: ServiceParts, message: ServiceMessage, hand: InHand
   if (message.kind === 'test-event') return handleTestEvent(parts, message, hand);
   hand.turnSlow();
   if (message.kind === 'probe') return handleProbe(parts, message);
-  if (message.kind === 'subscription-confirmation') return confirmSubscription(parts, message.topicArn, message.token);
+  if (message.kind === 'subscription-confirmation') return handleConfirmation(parts, message.topicArn, message.token);
   return handleUnsubscribe(parts, message.topicArn, hand.message);
 }
 
@@ -75,12 +75,12 @@ async function handleProbe({ state }: ServiceParts, { topicArn, sentAtMs }: Serv
   return { kind: 'ignored', reason: 'no-effect' };
 }
 
-async function confirmSubscription(parts: ServiceParts, topicArn: string, token: string): Promise<Outcome> {
+async function handleConfirmation(parts: ServiceParts, topicArn: string, token: string): Promise<Outcome> {
   if ((await bucketsOfTopic(parts, topicArn)).length === 0) {
     const reason = `a subscription to ${printable(topicArn, 300)} waits for its confirmation, but no connected bucket names that topic`;
     return { kind: 'rejected', fault: { code: 'message.unknown-topic', reason } };
   }
-  await parts.topics.confirm(topicArn, token);
+  await parts.confirmSubscription(topicArn, token);
   parts.telemetry.info('subscription confirmed', { topicArn });
   return { kind: 'ignored', reason: 'no-effect' };
 }

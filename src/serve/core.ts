@@ -10,7 +10,7 @@ import { createProvisioner } from '../connect/aws/provisioner.ts';
 import { createSharedParts } from '../connect/aws/shared-parts.ts';
 import { createS3Listing } from '../aws/s3-listing.ts';
 import { createS3Storage } from '../aws/s3-storage.ts';
-import { createSnsTopics } from '../aws/sns-topics.ts';
+import { confirmSubscription } from '../aws/sns-topics.ts';
 import { createSqliteStore } from '../store/sqlite/store.ts';
 import { createSqsClient } from '../aws/sqs-client.ts';
 import { systemClock } from '../process/system-clock.ts';
@@ -147,7 +147,6 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const farLetters = isEmbedded || queueUrl === undefined ? undefined : createFarLetters({ ...ports, aws: provisioner, queueUrl });
   const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter, farLetters });
   const gaps = createGapReports(ports);
-  const topics = createSnsTopics({ clientFor: aws.snsFor });
   const connectBucket = createConnectBucket({ ...ports, gaps, isEmbedded });
   const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
   const connections = createConnections({
@@ -182,7 +181,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     /** Whether the store spells keys in events as AWS does: AWS itself, and the embedded server. */
     isAws: isEmbedded || isAwsEndpoint(addresses.endpoints.s3),
     queueWatch,
-    topics,
+    confirmSubscription: confirmSubscription.bind(undefined, aws.snsFor),
     listing: createS3Listing({ clientFor: aws.s3For, clock }),
     operations: createOperations({ ...ports, ...subjects, connections, everyoneReads, webhookUrl: webhookUrlOf(settings) }),
     /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */

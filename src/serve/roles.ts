@@ -27,7 +27,7 @@ import type { IngestParts } from '../indexer/indexer.ts';
 import { createS3Lifecycle } from '../aws/s3-lifecycle.ts';
 import { processActor } from '../process/process-actor.ts';
 import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
-import { createWatchIndices } from '../connect/index-identity.ts';
+import { watchIndices } from '../connect/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../repair/close-gaps.ts';
 import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
 import { lookForOverdue } from '../repair/overdue.ts';
@@ -36,7 +36,7 @@ import { purgeApiKeys, purgeLogins } from '../identity/purges.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sweep.ts';
 import { createBulkWriter } from '../observing/bulk-writer.ts';
 import { createObserving } from '../observing/observer.ts';
-import { createConnectionsDue, createVisitConnection } from '../connect/watch.ts';
+import { connectionsDue, visitConnection } from '../connect/watch.ts';
 
 /** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
 export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
@@ -152,12 +152,14 @@ function startCalendar(core: Calendar, signal: AbortSignal): void {
   schedules.every(PURGE_AUDIT, (runSignal) => purgeAudit(core, settings.TALLY_AUDIT_RETENTION_DAYS, runSignal), signal);
   schedules.every(PURGE_API_KEYS, (runSignal) => purgeApiKeys(core, runSignal), signal);
   schedules.every(PURGE_LOGINS, (runSignal) => purgeLogins(core, runSignal), signal);
-  schedules.every(WATCH_INDICES, createWatchIndices(core), signal);
+  schedules.every(WATCH_INDICES, (runSignal) => watchIndices(core, runSignal), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
   sweep(FOLLOW_LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observe }));
   const { connections } = core;
-  if (connections !== undefined)
-    sweep(WATCH_CONNECTIONS, 'connections', createVisitConnection({ ...core, connections }), createConnectionsDue(core));
+  if (connections !== undefined) {
+    const visit: Visit = (bucket, runSignal) => visitConnection({ ...core, connections }, bucket, runSignal);
+    sweep(WATCH_CONNECTIONS, 'connections', visit, () => connectionsDue(core));
+  }
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
   sweep(COMPARE_WHEN_DUE, 'full', (bucket, runSignal) => visitFull({ ...core, startJob, intervalMs }, bucket, runSignal));

@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../identity/login-rules.rules.ts';
 import { brokenOf, flag, integer, itemsOf, optionalPath } from './fields.ts';
-import { originUrl } from './urls.ts';
+import { isLoopback, originUrl } from './urls.ts';
 
 /** Rules and addresses are evaluated one by one at each login or request. */
 const ITEMS_MAX = 100;
@@ -166,14 +166,7 @@ function isIssuer(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password } = new URL(text);
   if (username !== '' || password !== '' || /[?#]/.test(text)) return false;
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replaceAll(/[[\]]/g, '')));
-}
-
-const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '::1']);
-
-/** Whether the name of a host is this machine's for itself. */
-export function isLoopback(host: string): boolean {
-  return LOOPBACK.has(host);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
 /** The shortest prefixes of trusted proxies: as wide as the widest ranges that a content delivery network publishes as its own. */

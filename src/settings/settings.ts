@@ -7,9 +7,9 @@
  */
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';
-import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
+import { identityMistakes, identitySettings } from './identity.ts';
 import { address, brokenOf, optionalAddress, integer, itemsOf, optionalPath, socketPath, flag } from './fields.ts';
-import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
+import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isLoopback, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../base/bucket-name.ts';
 import { INSTALLATION } from '../connect/names.rules.ts';
 import { X509Certificate } from 'node:crypto';

@@ -18,7 +18,14 @@ export const originUrl = z
 
 function isSafeOrigin(text: string): boolean {
   const { protocol, hostname } = new URL(text);
-  return protocol === 'https:' || ['127.0.0.1', 'localhost', '[::1]'].includes(hostname);
+  return protocol === 'https:' || isLoopback(hostname);
+}
+
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '::1', '[::1]']);
+
+/** Whether the name of a host is this machine's for itself. */
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.has(host);
 }
 
 /** The address of a control plane: http://127.0.0.1:8080. */

@@ -1,8 +1,7 @@
 import { GetSubscriptionAttributesCommand, SubscribeCommand } from '@aws-sdk/client-sns';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { createSnsTopics } from '../../src/aws/sns-topics.ts';
-import type { TopicClient } from '../../src/aws/queues.ts';
+import { confirmSubscription } from '../../src/aws/sns-topics.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws } from '../support/servers/aws.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
@@ -11,10 +10,8 @@ const TOPIC_ARN = 'arn:aws:sns:eu-west-1:000000000000:some-topic';
 
 describe.skipIf(!awsEndpoint())('confirming a subscription on LocalStack', () => {
   let aws: TestAws;
-  let topics: TopicClient;
   beforeAll(() => {
     aws = createTestAws(awsEndpoint()!);
-    topics = createSnsTopics({ clientFor: aws.clients().snsFor });
   });
   afterAll(() => aws.dispose());
 
@@ -31,13 +28,15 @@ describe.skipIf(!awsEndpoint())('confirming a subscription on LocalStack', () =>
     const answer = await fetch(`${aws.endpoint}/_aws/sns/subscription-tokens/${SubscriptionArn!}`);
     const { subscription_token: token } = z.object({ subscription_token: z.string() }).parse(await answer.json());
     expect(await isPending(SubscriptionArn!)).toBe('true');
-    await topics.confirm(topicArn, token);
+    await confirmSubscription(aws.clients().snsFor, topicArn, token);
     expect(await isPending(SubscriptionArn!)).toBe('false');
   });
 
   it('fails with a token that is none', async () => {
     const topicArn = await aws.createTopic();
-    await expect(topics.confirm(topicArn, 'no-token')).rejects.toMatchObject({ code: 'message.confirmation-failed' });
+    await expect(confirmSubscription(aws.clients().snsFor, topicArn, 'no-token')).rejects.toMatchObject({
+      code: 'message.confirmation-failed',
+    });
   });
 });
 
@@ -46,20 +45,18 @@ describe('a subscription to a topic that cannot be asked', () => {
     const regions: string[] = [];
     const aws = createTestAws('http://127.0.0.1:1');
     const clients = aws.clients();
-    const unreachable = createSnsTopics({
-      clientFor: (region) => {
-        regions.push(region);
-        return clients.snsFor(region);
-      },
-    });
-    await expect(unreachable.confirm(TOPIC_ARN, 'token')).rejects.toMatchObject({
+    const unreachable = (region: string) => {
+      regions.push(region);
+      return clients.snsFor(region);
+    };
+    await expect(confirmSubscription(unreachable, TOPIC_ARN, 'token')).rejects.toMatchObject({
       code: 'message.confirmation-failed',
       reason: expect.stringContaining('ECONNREFUSED') as string,
     });
     expect(regions).toEqual(['eu-west-1']);
     const reason = new Error('enough');
     const aborted = AbortSignal.abort(reason);
-    await expect(unreachable.confirm(TOPIC_ARN, 'token', aborted)).rejects.toBe(reason);
+    await expect(confirmSubscription(unreachable, TOPIC_ARN, 'token', aborted)).rejects.toBe(reason);
     await aws.dispose();
   });
 
@@ -69,7 +66,7 @@ describe('a subscription to a topic that cannot be asked', () => {
       const clientFor = () => {
         throw new Error('asked');
       };
-      await expect(createSnsTopics({ clientFor }).confirm(topicArn, 'token')).rejects.toMatchObject({
+      await expect(confirmSubscription(clientFor, topicArn, 'token')).rejects.toMatchObject({
         reason: expect.stringContaining('not the ARN of an SNS topic') as string,
       });
     },

@@ -4,7 +4,7 @@ import { RequestError } from '../../src/base/request-error.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
-import { createCheckConnection, createVisitConnection } from '../../src/connect/watch.ts';
+import { createCheckConnection, visitConnection } from '../../src/connect/watch.ts';
 import { readRecord, refs, removeRecord } from '../../src/store/stored.ts';
 import { QUEUE_ARN, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
@@ -18,19 +18,14 @@ async function startWatched() {
   const { state, clock, connections } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
   const checkConnection = createCheckConnection({ state, connections, gaps, clock, telemetry });
-  const visit = createVisitConnection({
-    state,
-    clock,
-    telemetry,
-    processes: createProcesses({ state, clock }),
-    connections,
-    checkConnection,
-  });
-  const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
+  const parts = { state, clock, telemetry, processes: createProcesses({ state, clock }), connections, checkConnection };
+  const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', (...visited) =>
+    visitConnection(parts, ...visited),
+  );
   return {
     ...world,
+    parts,
     telemetry,
-    checkConnection,
     watch: (): Promise<void> => sweep(new AbortController().signal),
     check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
     /** As after its re-index. */
@@ -39,20 +34,13 @@ async function startWatched() {
 }
 
 it('tells the sweep of a check that AWS did not answer, so that other buckets of the region are visited later', async () => {
-  const { state, clock, telemetry, connections } = await startWatched();
+  const { state, parts } = await startWatched();
   const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
   const record = await readRecord(state, refs.bucket('photos'));
-  const visit = (findings: readonly (typeof finding)[]) =>
-    createVisitConnection({
-      state,
-      clock,
-      telemetry,
-      connections,
-      processes: createProcesses({ state, clock }),
-      checkConnection: async () => findings,
-    });
-  await expect(visit([finding])(record!, new AbortController().signal)).rejects.toMatchObject({ code: 'connect.unavailable' });
-  expect(await visit([])(record!, new AbortController().signal)).toBe(0);
+  const visit = (...findings: readonly (typeof finding)[]) =>
+    visitConnection({ ...parts, checkConnection: async () => findings }, record!, new AbortController().signal);
+  await expect(visit(finding)).rejects.toMatchObject({ code: 'connect.unavailable' });
+  expect(await visit()).toBe(0);
 });
 
 describe('the watch of the connections', () => {

@@ -23,7 +23,7 @@ import { visitFull } from '../../src/repair/sweeps.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
 import { keepHeld, noteArrivals, openNeverCompared, createGapReports } from '../../src/observing/gaps.ts';
 import { changes } from '../../src/events/record.ts';
-import { createCheckConnection, createVisitConnection } from '../../src/connect/watch.ts';
+import { createCheckConnection, visitConnection } from '../../src/connect/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { noteCompared } from '../../src/repair/job-ends.ts';
 import { isLong } from '../support/breadth.ts';
@@ -138,14 +138,8 @@ async function createWorld() {
     telemetry,
     connections: { diagnose: async () => ({ findings: found(), passesBoth: true }) },
   });
-  const visitConnection = createVisitConnection({
-    state,
-    clock,
-    telemetry,
-    processes,
-    connections: { removeEarlier: async () => undefined, probe: async () => undefined },
-    checkConnection,
-  });
+  const connections = { removeEarlier: async () => undefined, probe: async () => undefined };
+  const watching = { state, clock, telemetry, processes, connections, checkConnection };
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
   let version = 0;
   let isHeldBack = false;
@@ -259,7 +253,7 @@ async function createWorld() {
     if (record !== undefined) {
       // S3's test event arrives by parts that are in order
       if (found().every(({ severity }) => severity === 'degraded')) await noteArrivals({ state, clock }, record, ['created', 'removed']);
-      await visitConnection(record, never);
+      await visitConnection(watching, record, never);
       await visitFull({ ...parts, startJob, intervalMs: WEEK_MS }, record, never);
     }
     await closeGaps(never);

@@ -5,7 +5,7 @@ import type { EnrichMode } from '../../src/records/bucket.ts';
 import { markSchema } from '../../src/records/dirty.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
-import { createWatchIndices } from '../../src/connect/index-identity.ts';
+import { watchIndices } from '../../src/connect/index-identity.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { createLetterWatch, createLetterBrowser } from '../../src/repair/dead-letters.ts';
 import { readNow } from '../support/fakes/dead-letter-queues.ts';
@@ -137,7 +137,7 @@ describe('the index of a connected bucket', () => {
 
   it('is replaced by another and nobody tells: the watch of all buckets opens the gap, once, and says why', async () => {
     const world = await createWorld();
-    const watch = createWatchIndices({ ...world, objects: world.store.objects });
+    const watch = (signal: AbortSignal) => watchIndices({ ...world, objects: world.store.objects }, signal);
     const looked = async (): Promise<void> => {
       const looking = watch(world.never);
       await world.run(2);

@@ -3,7 +3,7 @@ import type { EnrichMode, ConnectionSpec } from '../../records/bucket.ts';
 import { shellWords } from '../../base/commands.ts';
 import { docsPage } from '../../base/doc-pages.ts';
 import { blocking } from '../finding.rules.ts';
-import { markOf, otherInstallationOf, topicArnOf } from '../names.rules.ts';
+import { isTallysTopic, markOf, topicArnOf } from '../names.rules.ts';
 import {
   entriesWithout,
   foreignEntries,
@@ -14,7 +14,7 @@ import {
   type NotificationConfiguration,
 } from '../notification.rules.ts';
 import type { Change, Kept, Touched } from '../plan.rules.ts';
-import { createWriteNotification } from './write-notification.ts';
+import { writeNotification } from './write-notification.ts';
 import { ownedBucket, through, type Check, type Desired, type Look } from './look.ts';
 
 const EVENTS = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
@@ -85,7 +85,7 @@ function changeOf(
     before: sdkConfiguration(before),
     after: sdkConfiguration(after),
     touches: isRemoval ? [] : touchedBy(spec, before, after),
-    make: async (signal) => ((await createWriteNotification(tools)(write, signal)) === 'waiting' ? 'waiting' : undefined),
+    make: async (signal) => ((await writeNotification(tools, write, signal)) === 'waiting' ? 'waiting' : undefined),
   };
 }
 
@@ -113,7 +113,7 @@ export const notificationOverlap: Check = ({ spec, desired: { entry }, observed:
   const overlaps = others.filter((other) => overlap(entry, other));
   if (overlaps.length === 0) return undefined;
   // another registry's topic is not for this one
-  const entries = others.filter(({ id }) => otherInstallationOf(id, spec) === undefined);
+  const entries = others.filter(({ arn }) => !isTallysTopic(arn));
   const topic = completeTopic({ entries, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   return blocking(

@@ -9,9 +9,8 @@
  */
 import { canonicalJson } from '../policy.rules.ts';
 import { entriesWithout, parseNotification, sameEntries, type NotificationConfiguration } from '../notification.rules.ts';
-import type { Clock } from '../../process/clock.ts';
 import type { OwnedBucket } from '../aws/notification.ts';
-import type { Provisioner } from '../aws/provisioner.ts';
+import type { Tools } from './look.ts';
 import { RequestError } from '../../base/request-error.ts';
 
 /** Two reads this far apart notice a change that is under way. */
@@ -31,39 +30,35 @@ interface NotificationWrite {
 }
 
 /** `again`: someone changed it meanwhile, and nothing was written. `waiting`: S3 does not show the write yet. */
-export type WriteNotification = (write: NotificationWrite, signal?: AbortSignal) => Promise<'written' | 'again' | 'waiting'>;
-
-interface Dependencies {
-  readonly aws: Pick<Provisioner, 'notificationOf' | 'putNotification'>;
-  readonly clock: Clock;
+export async function writeNotification(
+  tools: Tools,
+  write: NotificationWrite,
+  signal?: AbortSignal,
+): Promise<'written' | 'again' | 'waiting'> {
+  const { aws, clock } = tools;
+  await clock.sleep(CALM_MS, signal);
+  const again = parseNotification(await aws.notificationOf(write.bucket, signal));
+  if (!again.ok || !same(again.configuration, write.before)) return 'again';
+  await aws.putNotification(write.bucket, write.after, { skipValidation: write.skipValidation }, signal);
+  return verify(tools, write, signal);
 }
 
-export function createWriteNotification({ aws, clock }: Dependencies): WriteNotification {
-  return async function writeNotification(write, signal) {
-    await clock.sleep(CALM_MS, signal);
-    const again = parseNotification(await aws.notificationOf(write.bucket, signal));
-    if (!again.ok || !same(again.configuration, write.before)) return 'again';
-    await aws.putNotification(write.bucket, write.after, { skipValidation: write.skipValidation }, signal);
-    return verify(write, signal);
-  };
-
-  async function verify(write: NotificationWrite, signal?: AbortSignal): Promise<'written' | 'waiting'> {
-    for (let look = 0; look < LOOKS_MAX; look += 1) {
-      await clock.sleep(SHOWN_MS * 2 ** look, signal);
-      const read = parseNotification(await aws.notificationOf(write.bucket, signal));
-      if (read.ok && same(read.configuration, write.after)) return 'written';
-      const theirs = read.ok && entriesWithout(read.configuration, write.id);
-      const isOld = read.ok && same(read.configuration, write.before);
-      if (!isOld && !(theirs && sameEntries(theirs, entriesWithout(write.after, write.id))))
-        throw changedMeanwhile(
-          write.bucket.bucket,
-          `the notification configuration of ${write.bucket.bucket}`,
-          entriesWithout(write.before, write.id),
-          theirs === false ? undefined : theirs,
-        );
-    }
-    return 'waiting';
+async function verify({ aws, clock }: Tools, write: NotificationWrite, signal?: AbortSignal): Promise<'written' | 'waiting'> {
+  for (let look = 0; look < LOOKS_MAX; look += 1) {
+    await clock.sleep(SHOWN_MS * 2 ** look, signal);
+    const read = parseNotification(await aws.notificationOf(write.bucket, signal));
+    if (read.ok && same(read.configuration, write.after)) return 'written';
+    const theirs = read.ok && entriesWithout(read.configuration, write.id);
+    const isOld = read.ok && same(read.configuration, write.before);
+    if (!isOld && !(theirs && sameEntries(theirs, entriesWithout(write.after, write.id))))
+      throw changedMeanwhile(
+        write.bucket.bucket,
+        `the notification configuration of ${write.bucket.bucket}`,
+        entriesWithout(write.before, write.id),
+        theirs === false ? undefined : theirs,
+      );
   }
+  return 'waiting';
 }
 
 /** Whether two configurations mean the same. */

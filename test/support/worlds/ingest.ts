@@ -104,11 +104,9 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       clock: workerClock,
       telemetry,
       counter: options.counter?.({ state: store.plainState, clock: workerClock }) ?? { event: () => undefined },
-      topics: {
-        confirm: async (topicArn) => {
-          if (refusal !== undefined) throw refusal;
-          confirmed.push(topicArn);
-        },
+      async confirmSubscription(topicArn) {
+        if (refusal !== undefined) throw refusal;
+        confirmed.push(topicArn);
       },
       isAws: options.isAws ?? true,
       limits: {

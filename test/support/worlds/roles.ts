@@ -36,7 +36,7 @@ export function createIngest(parts: Pick<IngestParts, Own> & Partial<IngestParts
       connect,
       gaps,
       counter: { event: () => undefined },
-      topics: { confirm: async () => undefined },
+      confirmSubscription: async () => undefined,
       sendDeadLetter: createDeadLetters({ ...common, queues, gaps, queueWatch, bucketQueueUrls }).send,
       ...parts,
     },
