@@ -8,12 +8,12 @@
  * The secret exists only in the response that creates it. Its id and its stored hash are both hashes of it, so a key is
  * found by id, never by searching for its secret, and no store holds one.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { z } from 'zod';
 import { hasSecret } from '../base/masked-secrets.ts';
 import { UNPRINTABLE } from '../base/printable.ts';
 import { keyScopes } from '../base/actor.ts';
-import { base62Of } from './tokens.rules.ts';
+import { base62Of, hashFor, isSameText, nameFor } from './tokens.rules.ts';
 
 const KEY_PREFIX = 'qk_';
 /** 32 random bytes: no number of guesses finds one. 62^43 is just above 2^256. */
@@ -21,9 +21,6 @@ export const KEY_RANDOM_BYTES = 32;
 const RANDOM_DIGITS = 43;
 /** 62^6 is above 2^32. */
 const CHECKSUM_DIGITS = 6;
-/** 16 bytes of a hash: 62^22 is above 2^128. */
-const ID_BYTES = 16;
-const ID_DIGITS = 22;
 /** How much of each end a fingerprint shows. 41 of the 49 characters stay unknown. */
 const FINGERPRINT_DIGITS = 4;
 
@@ -93,7 +90,7 @@ export function formOf(text: string): SecretForm {
 
 /** The id of the key with this secret. */
 export function keyIdOf(secret: string): string {
-  return `k${base62Of(hashOf('tally-key-id', secret).subarray(0, ID_BYTES), ID_DIGITS)}`;
+  return `k${nameFor('tally-key-id', secret)}`;
 }
 
 /** Whether a text has an id's form. Only such texts are looked up. */
@@ -103,14 +100,12 @@ export function isKeyId(text: string): boolean {
 
 /** The stored hash of a secret. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
 export function secretHashOf(secret: string): string {
-  return hashOf('tally-key-secret', secret).toString('hex');
+  return hashFor('tally-key-secret', secret).toString('hex');
 }
 
 /** Whether the secret is the record's, in a time that doesn't depend on how much of it matches. */
 export function isSecretOf({ secretHash }: Pick<KeyRecord, 'secretHash'>, secret: string): boolean {
-  const stored = Buffer.from(secretHash, 'hex');
-  const given = hashOf('tally-key-secret', secret);
-  return stored.length === given.length && timingSafeEqual(stored, given);
+  return isSameText(secretHash, secretHashOf(secret));
 }
 
 /** The part of a secret that is safe to show, such as `qk_abcd…wxyz`. */
@@ -179,19 +174,9 @@ export function isPurged({ expiresAtMs, revokedAtMs = Infinity }: Pick<KeyRecord
  * neighbours, and scanners for leaked secrets can compute it offline.
  */
 function checksumOf(text: string): string {
-  let crc = 0xffff_ffff;
-  for (const byte of Buffer.from(text, 'latin1')) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (0xedb8_8320 & -(crc & 1));
-  }
   const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE((crc ^ 0xffff_ffff) >>> 0);
+  bytes.writeUInt32BE(crc32(text));
   return base62Of(bytes, CHECKSUM_DIGITS);
-}
-
-/** A hash for one purpose: the same secret has a different hash for each. */
-function hashOf(purpose: string, secret: string): Buffer {
-  return createHash('sha256').update(purpose).update(secret).digest();
 }
 
 /** A user's stored keys without these. */

@@ -13,7 +13,7 @@ import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { hasSecret } from '../base/masked-secrets.ts';
 import { UNPRINTABLE } from '../base/printable.ts';
-import { challengeOf, derivedSecret, isSameText, NAME_DIGITS, recordNameOf, SECRET_DIGITS, tokenHashOf } from './tokens.rules.ts';
+import { challengeOf, derivedSecret, isSameText, NAME_DIGITS, nameFor, SECRET_DIGITS, tokenHashOf } from './tokens.rules.ts';
 
 /** A second factor may take a person some minutes. */
 export const LOGIN_MS = 10 * 60_000;
@@ -107,7 +107,7 @@ export function loginNameIn(cookie: string): string {
 
 /** The id of the login with this secret name; undefined for a text that cannot be one. */
 export function loginIdOf(name: string): string | undefined {
-  return name.length === SECRET_DIGITS && /^[0-9A-Za-z]+$/.test(name) ? recordNameOf('login', name) : undefined;
+  return name.length === SECRET_DIGITS && /^[0-9A-Za-z]+$/.test(name) ? nameFor('tally-login-id', name) : undefined;
 }
 
 /** What the request to the issuer needs, and what its answer is checked against. */

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { roles, type Role } from '../base/actor.ts';
-import { isSameText, recordNameOf, tokenHashOf, tokenPrefixes, type TokenKind } from './tokens.rules.ts';
+import { isSameText, nameFor, tokenHashOf, tokenPrefixes, type TokenKind } from './tokens.rules.ts';
 import type { UserRecord } from './user.rules.ts';
 
 const HOUR_MS = 3_600_000;
@@ -51,7 +51,7 @@ export function newSession({ kind, secret, user: { userId, role, disabledCount }
 } {
   const token = `${tokenPrefixes[kind]}${secret}`;
   const record = {
-    id: recordNameOf('session', token),
+    id: nameFor('tally-session-id', token),
     userId,
     kind,
     ...(machine !== undefined && { machine }),

@@ -2,7 +2,7 @@
 import type { SessionActor } from '../base/actor.ts';
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
 import { isOfSameTime, isSessionOver, isTokenOf, newSession, roleOfSession, type SessionRecord } from './session.rules.ts';
-import { isToken, recordNameOf, type TokenKind } from './tokens.rules.ts';
+import { isToken, nameFor, type TokenKind } from './tokens.rules.ts';
 import type { UserRecord } from './user.rules.ts';
 import { readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import { randomSecret } from './random-texts.ts';
@@ -43,7 +43,7 @@ export function createSessions({ state, clock, rules, days }: SessionDependencie
 
   async function find(kind: TokenKind, token: string, signal?: AbortSignal): Promise<SessionRecord | undefined> {
     if (!isToken(kind, token)) return undefined;
-    const record = await readRecord(state, refs.session(recordNameOf('session', token)), signal);
+    const record = await readRecord(state, refs.session(nameFor('tally-session-id', token)), signal);
     return record?.kind === kind && isTokenOf(record, token) ? record : undefined;
   }
 

@@ -28,13 +28,17 @@ export function isToken(kind: TokenKind, text: string): boolean {
 
 /** The stored hash of a token. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
 export function tokenHashOf(token: string): string {
-  return createHash('sha256').update('tally-token').update(token).digest('hex');
+  return hashFor('tally-token', token).toString('hex');
 }
 
-/** The name of a secret's stored record: 22 digits. `purpose` keeps different kinds of records apart. */
-export function recordNameOf(purpose: 'session' | 'login', secret: string): string {
-  const hash = createHash('sha256').update(`tally-${purpose}-id`).update(secret).digest();
-  return base62Of(hash.subarray(0, NAME_BYTES), NAME_DIGITS);
+/** A hash for one purpose: the same text has a different one for each. */
+export function hashFor(purpose: `tally-${string}`, text: string): Buffer {
+  return createHash('sha256').update(purpose).update(text).digest();
+}
+
+/** The stored name of what a text identifies: 22 digits, which do not reveal the text. */
+export function nameFor(purpose: `tally-${string}`, text: string): string {
+  return base62Of(hashFor(purpose, text).subarray(0, NAME_BYTES), NAME_DIGITS);
 }
 
 /** A secret derived from another: 43 digits, which nobody can compute without that one. */

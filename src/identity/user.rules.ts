@@ -1,12 +1,7 @@
 /** Users: people who have logged in, identified by issuer and subject. Appointments: who becomes an administrator at their next login. */
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { roles } from '../base/actor.ts';
-import { base62Of } from './tokens.rules.ts';
-
-/** 16 bytes of a hash: 62^22 is above 2^128. */
-const ID_BYTES = 16;
-const ID_DIGITS = 22;
+import { nameFor } from './tokens.rules.ts';
 
 /** Where a user's role comes from. */
 export const roleSources = ['appointment', 'rule', 'none'] as const;
@@ -47,15 +42,12 @@ export type UserRecord = z.infer<typeof userRecordSchema>;
 
 /** A user's id. The same subject at another issuer is another user. */
 export function userIdOf(issuer: string, subject: string): string {
-  const hash = createHash('sha256').update('tally-user').update(issuer).update('\0').update(subject).digest();
-  return base62Of(hash.subarray(0, ID_BYTES), ID_DIGITS);
+  return nameFor('tally-user', `${issuer}\0${subject}`);
 }
 
 const DAY_MS = 86_400_000;
 /** Long enough for a colleague who is away until Monday, and short enough that a forgotten appointment doesn't wait for an address's next owner. */
 const WAITS_MS = 7 * DAY_MS;
-const NAME_BYTES = 16;
-const NAME_DIGITS = 22;
 
 /** An appointment as stored, and as shown except for whom it is bound to. It has an address or a subject. */
 export const appointmentSchema = z.object({
@@ -75,7 +67,7 @@ export type Appointee = { readonly email: string } | { readonly sub: string };
 /** The appointment's stored name: a hash, because a subject may be longer than an id. */
 export function appointmentNameOf(appointee: Appointee): string {
   const text = 'email' in appointee ? `email:${appointee.email.toLowerCase()}` : `sub:${appointee.sub}`;
-  return base62Of(createHash('sha256').update('tally-appointment').update(text).digest().subarray(0, NAME_BYTES), NAME_DIGITS);
+  return nameFor('tally-appointment', text);
 }
 
 /** A new appointment. */

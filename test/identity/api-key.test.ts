@@ -46,6 +46,8 @@ describe('the secret of an API key', () => {
         expect(secret.slice(46)).toBe(digits);
       }),
     );
+    // the checksum of any implementation, and of all keys that exist
+    expect(createSecret(new Uint8Array(32))).toBe(`qk_${'0'.repeat(43)}0LP7sK`);
   });
 
   it('contains all of its random bytes', () => {

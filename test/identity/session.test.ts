@@ -8,7 +8,7 @@ import {
   roleOfSession,
   sessionRecordSchema,
 } from '../../src/identity/session.rules.ts';
-import { challengeOf, isToken, recordNameOf } from '../../src/identity/tokens.rules.ts';
+import { challengeOf, isToken, nameFor } from '../../src/identity/tokens.rules.ts';
 import { randomSecret } from '../../src/identity/random-texts.ts';
 
 const DAY_MS = 86_400_000;
@@ -24,7 +24,7 @@ describe('the token of a session', () => {
     const secret = randomSecret();
     const { record, token } = login(kind, secret);
     expect(token).toBe(`${prefix}${secret}`);
-    expect(record.id).toBe(recordNameOf('session', token));
+    expect(record.id).toBe(nameFor('tally-session-id', token));
     expect(sessionRecordSchema.parse(JSON.parse(JSON.stringify(record)))).toEqual(record);
     expect(JSON.stringify(record)).not.toContain(secret);
   });
