@@ -7,11 +7,9 @@ import { isBucketName } from '../../base/bucket-name.ts';
 import { hasSecret } from '../../base/masked-secrets.ts';
 import { mergedParts, PARTS_MAX, type BucketPart, type Readable } from '../../store/readable.rules.ts';
 
-/** RFC 5321. */
-const EMAIL_LENGTH_MAX = 254;
-const EMAIL = /^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/;
-/** The longest group name that a login stores. */
-const GROUP_LENGTH_MAX = 256;
+/** Who may read, in any form that people write: an address has at most 254 characters (RFC 5321), and half of a surrogate pair is no text. */
+export const WHO =
+  /^(?:everyone|user:[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}|group:(?:[ -~\u00a0-\ud7ff\ue000-\uffff]|[\ud800-\udbff][\udc00-\udfff]){1,256})$/;
 /** The longest key that S3 has. https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html */
 const KEY_BYTES_MAX = 1_024;
 
@@ -24,28 +22,14 @@ export const grantSchema = z.object({
 });
 export type Grant = z.infer<typeof grantSchema>;
 
-/** The canonical form of a grantee, or what is wrong with the text. */
-export function granteeOf(text: string): string | { readonly mistake: string } {
-  if (text === 'everyone') return text;
-  const [, kind, name = ''] = /^(user|group):(.+)$/su.exec(text) ?? [];
-  if (hasSecret(name)) return { mistake: 'must not contain an API key or a token, because it is shown' };
-  if (kind === 'user' && isEmail(name)) return `user:${name.toLowerCase()}`;
-  if (kind === 'group' && isGroupName(name)) return text;
-  return { mistake: `must be user:EMAIL, group:VALUE with at most ${GROUP_LENGTH_MAX} characters, or everyone` };
-}
-
-/** Half of a surrogate pair is not Unicode text, so no store would preserve it. */
-function isGroupName(text: string): boolean {
-  return text.length <= GROUP_LENGTH_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text);
+/** A grantee in canonical form: addresses are in lower case. */
+export function canonicalWho(who: string): string {
+  return who.startsWith('user:') ? who.toLowerCase() : who;
 }
 
 /** Whether something can be granted to a group of this name. */
 export function isGroup(name: string): boolean {
-  return typeof granteeOf(`group:${name}`) === 'string';
-}
-
-function isEmail(text: string): boolean {
-  return EMAIL.test(text) && text.length <= EMAIL_LENGTH_MAX;
+  return WHO.test(`group:${name}`) && !hasSecret(name);
 }
 
 /** Parses what is granted, or says what is wrong with the text. `everything`: every bucket. */
@@ -64,14 +48,6 @@ export function formatScope(part: BucketPart | 'everything'): string {
   if (part === 'everything') return '*';
   return part.prefix === '' ? part.bucket : `${part.bucket}/${part.prefix}`;
 }
-
-/** A grantee in canonical form. */
-export const whoSchema = z.string().transform((text, context) => {
-  const grantee = granteeOf(text);
-  if (typeof grantee === 'string') return grantee;
-  context.addIssue(grantee.mistake);
-  return z.NEVER;
-});
 
 /** What is granted, in canonical form. */
 export const whereSchema = z.string().transform((text, context) => {

@@ -1,22 +1,21 @@
 /** Access: who may read which keys. */
 import { z } from 'zod';
-import { grantSchema, whereSchema, whoSchema, type Grant } from '../../identity/grants/grant.rules.ts';
+import { canonicalWho, grantSchema, WHO, whereSchema, type Grant } from '../../identity/grants/grant.rules.ts';
 import { roles } from '../../base/actor.ts';
+import { hasSecret } from '../../base/masked-secrets.ts';
 import { columnsOf } from './command.ts';
 import { readingReasons, readsText } from './reading-texts.ts';
 import { id, must, pageOf, time, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
-/** An address has at most 254 characters (RFC 5321), and a group's name as many as a login stores. */
-const WHO =
-  /^(?:everyone|user:[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}|group:(?:[ -~\u00a0-\ud7ff\ue000-\uffff]|[\ud800-\udbff][\udc00-\udfff]){1,256})$/;
 /** A prefix has at most the 1,024 bytes of a key. */
 const WHERE = /^(?:\*|[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]{1}(?:\/[\s\S]{0,1024})?)$/;
 
 const who = z
   .string(must('must be text'))
   .regex(WHO, 'must be user:EMAIL, group:VALUE with at most 256 characters, or everyone')
-  .pipe(whoSchema)
+  .refine((text) => !hasSecret(text), 'must not contain an API key or a token, because it is shown')
+  .transform(canonicalWho)
   .describe(
     '`user:EMAIL`, an address that the issuer must have verified; `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM; or `everyone`.',
   );
