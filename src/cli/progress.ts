@@ -1,5 +1,6 @@
 /** The progress of what a command waits for. It is plain ASCII without colours, which every terminal shows. */
 import type { Job } from '../registry/contract/job.ts';
+import { leftMs } from '../registry/contract/job-state.ts';
 import { stageOf } from '../registry/contract/job-texts.ts';
 import { countText, durationText, percentText } from '../base/texts.ts';
 
@@ -116,11 +117,8 @@ function factsOf(job: Job, nowMs: number): readonly string[] {
   ];
 }
 
-function speedFacts({ counts, progress, objects_per_s: rate }: Job): readonly string[] {
-  if (rate === undefined || rate <= 0) return [];
-  const speed = `${countText(rate)}/s`;
-  // before 1 % is done, an estimate is only a guess
-  if (counts === undefined || progress === undefined || progress < 0.01 || progress >= 1) return [speed];
-  const leftMs = ((counts.listed / progress) * (1 - progress) * 1_000) / rate;
-  return [speed, `${durationText(leftMs)} left`];
+function speedFacts(job: Job): readonly string[] {
+  const { objects_per_s: rate } = job;
+  const left = leftMs(job);
+  return [...(rate === undefined ? [] : [`${countText(rate)}/s`]), ...(left === undefined ? [] : [`${durationText(left)} left`])];
 }

@@ -4,7 +4,7 @@ import type { ShownBucket } from '../../src/registry/contract/bucket.ts';
 import type { Gap } from '../../src/registry/contract/gaps.ts';
 import type { Job } from '../../src/registry/contract/job.ts';
 import { zeroCounts } from '../../src/registry/contract/job-view.ts';
-import { endOf, leftText, spansOf, standingOf, storyOf } from '../../src/panel/browser/day.ts';
+import { endOf, spansOf, standingOf, storyOf } from '../../src/panel/browser/day.ts';
 import { bucketAnswer, gap, job } from '../support/fakes/control.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 24, 16, 30);
@@ -98,12 +98,5 @@ describe('a job in words', () => {
     [{ mode: 'report', state: 'cancelled' }, 'report cancelled'],
   ])('ended: %j', (more, text) => {
     expect(endOf({ ...job, ...more })).toBe(text);
-  });
-
-  it('says how long the rest takes at its speed so far, without its pauses, once something is known of it', () => {
-    const comparing: Job = { ...job, state: 'running', phase: 'comparing', comparing_at: ago(3), paused_ms: HOUR_MS, progress: 0.5 };
-    expect(leftText(comparing, NOW_MS)).toBe('about 2 h left');
-    expect(leftText({ ...comparing, progress: 0.01 }, NOW_MS)).toBeUndefined();
-    expect(leftText({ ...comparing, state: 'paused' }, NOW_MS)).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 /** What Tally is doing for the buckets: running jobs, gaps with their next step, and finished jobs. */
 import { Gaps, Jobs, useDay } from './at-work.tsx';
-import { hasEnded } from './day.ts';
+import { hasEnded } from '../../registry/contract/job-state.ts';
 import { Field } from './form.tsx';
 import { Shown } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';

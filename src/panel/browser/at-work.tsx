@@ -2,23 +2,12 @@
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Gap } from '../../registry/contract/gaps.ts';
 import type { Job } from '../../registry/contract/job.ts';
+import { hasEnded, leftMs } from '../../registry/contract/job-state.ts';
 import { printable } from '../../base/printable.ts';
+import { durationText } from '../../base/texts.ts';
 import { call } from './api.ts';
 import { bucketColumn, byUrgency, EVERY_MS, ReindexButton, Status, StatusAct, useBuckets } from './bucket-act.tsx';
-import {
-  DAY_MS,
-  dayOf,
-  endOf,
-  hasEnded,
-  jobTitle,
-  leftText,
-  requesterOf,
-  spansOf,
-  stateText,
-  storyOf,
-  type Day,
-  type Look,
-} from './day.ts';
+import { DAY_MS, dayOf, endOf, jobTitle, requesterOf, spansOf, stateText, storyOf, type Day, type Look } from './day.ts';
 import { PAGE_MAX, useLoaded, type Loaded } from './load.ts';
 import { type Column, Link, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
@@ -147,13 +136,13 @@ export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonl
 
 /** A job's progress. */
 export function JobBar({ job }: { readonly job: Job }) {
-  const left = leftText(job, Date.now());
+  const left = leftMs(job);
   const { state } = job;
   return (
     <span class="progress">
       <span class={state === 'failed' ? 'state bad' : state === 'paused' ? 'state notable' : 'state'}>{stateText(job)}</span>
       {state === 'running' && job.progress !== undefined && <progress value={job.progress} max={1} aria-label="Progress" />}
-      {left !== undefined && <small class="quiet">{left}</small>}
+      {left !== undefined && <small class="quiet">{`about ${durationText(left)} left`}</small>}
     </span>
   );
 }

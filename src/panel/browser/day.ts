@@ -2,7 +2,8 @@
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Gap } from '../../registry/contract/gaps.ts';
 import type { Job } from '../../registry/contract/job.ts';
-import { countText, durationText, percentText } from '../../base/texts.ts';
+import { countText, percentText } from '../../base/texts.ts';
+import { hasEnded } from '../../registry/contract/job-state.ts';
 import { plainText } from './words.ts';
 
 export const DAY_MS = 86_400_000;
@@ -106,9 +107,6 @@ function stepsOf(job: Job): readonly Step[] {
   ];
 }
 
-/** Whether the job can no longer change. */
-export const hasEnded = ({ state }: Pick<Job, 'state'>): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
-
 /** What a job does, as its title. */
 export function jobTitle({ mode }: Pick<Job, 'mode'>): string {
   return mode === 'apply' ? 'Re-index' : 'Report of differences in';
@@ -118,19 +116,6 @@ export function jobTitle({ mode }: Pick<Job, 'mode'>): string {
 export function requesterOf({ requested_by: by }: Pick<Job, 'requested_by'>): string {
   if (by === 'gap') return 'Tally, for a gap';
   return by === 'schedule' ? 'Tally, by its calendar' : by;
-}
-
-/** The share of the work from which the rest can be estimated. */
-const PROGRESS_MIN = 0.02;
-
-/** How long the rest will take at the speed so far; undefined: not known yet. */
-export function leftText(
-  { state, phase, progress = 0, comparing_at: at, paused_ms: pausedMs = 0 }: Job,
-  nowMs: number,
-): string | undefined {
-  if (state !== 'running' || phase !== 'comparing' || at === undefined || progress < PROGRESS_MIN) return undefined;
-  const workedMs = nowMs - new Date(at).getTime() - pausedMs;
-  return `about ${durationText((workedMs * (1 - progress)) / progress)} left`;
 }
 
 /** A job's progress in words. */

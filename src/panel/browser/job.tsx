@@ -1,11 +1,12 @@
 /** One job: its progress, what it found, and what a person can do about it. */
 import { useState } from 'preact/hooks';
 import type { Job } from '../../registry/contract/job.ts';
+import { hasEnded, heldBack } from '../../registry/contract/job-state.ts';
 import { countText } from '../../base/texts.ts';
 import { call } from './api.ts';
 import { JobBar } from './at-work.tsx';
 import { ReindexButton } from './bucket-act.tsx';
-import { differencesOf, hasEnded, jobTitle, requesterOf } from './day.ts';
+import { differencesOf, jobTitle, requesterOf } from './day.ts';
 import { AskedAct, Form } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { announce, type Column, type Detail, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
@@ -67,9 +68,6 @@ interface ActsProps {
   readonly job: Job;
   readonly onChanged: () => void;
 }
-
-/** How many of the deletions that the job held back still wait for a person's decision. */
-const heldBack = ({ waiting }: Job): number => (waiting === undefined || waiting.declined_at !== undefined ? 0 : waiting.deletions);
 
 function JobActs({ job, onChanged }: ActsProps) {
   if (!may('PATCH /v1/jobs/{id}')) return null;

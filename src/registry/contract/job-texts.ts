@@ -6,16 +6,12 @@ import { expiredText } from '../../records/overdue.ts';
 import { columnsOf } from './command.ts';
 import { differenceKinds, type ExampleKind } from '../../records/counts.ts';
 import type { Job, JobCounts } from './job.ts';
+import { heldBack } from './job-state.ts';
 
 /** What a job is doing now. Changes show immediately. */
 export function stageOf({ state, phase }: Job): string {
   if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
   return state;
-}
-
-/** How many of the deletions that a job held back still wait for a person's decision. */
-export function heldBack({ waiting }: Job): number {
-  return waiting === undefined || waiting.declined_at !== undefined ? 0 : waiting.deletions;
 }
 
 /** What a person can do about the deletions that a job held back, or about what it could not fill in. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { leftMs } from '../../../src/registry/contract/job-state.ts';
 import { jobView } from '../../../src/registry/contract/job-view.ts';
 import { noCounts } from '../../../src/records/counts.ts';
 import type { JobRecord } from '../../../src/records/job.ts';
@@ -40,6 +41,14 @@ describe('the view of a job', () => {
     const comparing = { ...running, comparingAtMs: 0 };
     expect(jobView({ ...comparing, state: 'paused', pausedAtMs: 2_000 }, { nowMs: 1_000_000 }).objects_per_s).toBeCloseTo(20);
     expect(jobView({ ...comparing, pausedMs: 998_000 }, { nowMs: 1_002_000 }).objects_per_s).toBeCloseTo(10);
+  });
+
+  it('says how long the rest takes at its speed so far, once something is known of it', () => {
+    const left = (change: Partial<JobRecord>) => leftMs(jobView({ ...running, documentsAtStart: 40, ...change }, { nowMs: 3_003 }));
+    expect(left({})).toBeCloseTo(1_000);
+    expect(left({ counts: { ...counts, scanned: 0 } })).toBeUndefined();
+    expect(left({ state: 'paused', pausedAtMs: 3_003 })).toBeUndefined();
+    expect(left({ state: 'done', finishedAtMs: 3_003 })).toBeUndefined();
   });
 
   it('estimates the requests at what S3 charges for them', () => {
