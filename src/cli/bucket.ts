@@ -6,10 +6,10 @@ import { bucketFields } from '../registry/contract/bucket.ts';
 import { webhookFields, webhookHints, type AddedBucket } from '../registry/contract/buckets.ts';
 import { findingText, type PlanView } from '../registry/contract/connections.ts';
 import { RequestError } from '../base/request-error.ts';
-import { changesText, type ConnectionRequest } from '../connect/plan.rules.ts';
+import { changesText } from '../connect/plan.rules.ts';
 import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
-import { CommandError, failureOf, orUsage, exitCodes } from './errors.ts';
+import { CommandError, failureOf, exitCodes } from './errors.ts';
 import { addOptions, groupOf, applied } from './from-rows.ts';
 import { answerText, fieldsText, joinedText, linesText, tableText } from './output.ts';
 import { countsKnown } from './progress.ts';
@@ -49,23 +49,15 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     const isAlone = names.length === 1 && fromFile === undefined;
     if (!isAlone && (plan !== undefined || isPlan === true))
       throw new CommandError('usage', `${isPlan === true ? '--plan' : '--agree'} works with a single bucket: name only that one`);
-    if (isPlan === true) return showPlan(cli, options, requestOf(name, options));
+    if (isPlan === true) return showPlan(cli, name, options);
     if (isAlone) return addBucket(cli, name, options);
     return addMany(cli, options, names, (control, each) => added(cli, control, { name: each, options, isAlone: false }));
   });
 }
 
-/** What the options say about the connection. */
-function requestOf(
-  bucket: string,
-  { source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }: AddOptions,
-): ConnectionRequest {
-  return { bucket, ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }) };
-}
-
 async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
   const record = await cli.withControl(async (control) => {
-    await sayPlan(cli, options, () => planOf(control, requestOf(name, options)));
+    await sayPlan(cli, options, () => planOf(control, name, options));
     return added(cli, control, { name, options, isAlone: true });
   });
   cli.print(options, record, () => answerText({ columns: bucketFields, also: { webhook: webhookFields } }, record, cli.nowMs()));
@@ -113,16 +105,20 @@ function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucke
 
 // ── the plan ──
 
-/** Reads the plan of a request. */
-function planOf(control: Operations, { bucket, wired_by_hand: byHand, ...asked }: ConnectionRequest): Promise<PlanView> {
+/** Reads the plan of what the options say about the connection. */
+function planOf(
+  control: Operations,
+  bucket: string,
+  { source, topic_arn, enrich, bucket_account, wired_by_hand: byHand }: AddOptions,
+): Promise<PlanView> {
   // a query has texts
-  const query = { ...asked, ...(byHand !== undefined && { wired_by_hand: byHand ? ('true' as const) : ('false' as const) }) };
-  return control.planBucket({ params: { bucket }, query });
+  const flag = byHand === undefined ? undefined : byHand ? ('true' as const) : ('false' as const);
+  return control.planBucket({ params: { bucket }, query: defined({ source, topic_arn, enrich, bucket_account, wired_by_hand: flag }) });
 }
 
 /** Shows a plan, with the command that applies it. */
-async function showPlan(cli: Cli, options: JsonOption, asked: ConnectionRequest): Promise<void> {
-  const plan = await cli.withControl((control) => planOf(control, asked));
+async function showPlan(cli: Cli, name: string, options: AddOptions): Promise<void> {
+  const plan = await cli.withControl((control) => planOf(control, name, options));
   cli.print(options, plan, () => planText(plan));
   cli.hint(options, nextText(plan));
   if (isBlocked(plan)) cli.endWith(exitCodes.failure);
@@ -196,7 +192,13 @@ const NAMES_BYTES_MAX = 1_048_576;
 
 /** Reads names from a file, one a line; `#` begins a comment. Throws {@link CommandError}. */
 function namesIn(path: string, { readText }: NamesDependencies): readonly string[] {
-  const text = orUsage(path, () => readText(path, NAMES_BYTES_MAX));
+  let text: string | undefined;
+  try {
+    text = readText(path, NAMES_BYTES_MAX);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw new CommandError('usage', `${path} cannot be opened (${code})`);
+  }
   if (text === undefined) throw new CommandError('usage', `${path} is larger than 1 MiB, so it cannot be a list of buckets`);
   return text
     .split('\n')

@@ -70,16 +70,6 @@ export class CommandError extends Error {
   }
 }
 
-/** Does what a path is for. What the file system refuses is wrong usage. */
-export function orUsage<Result>(path: string, work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError('usage', code === 'EEXIST' ? `${path} exists already: name a new file` : `${path} cannot be opened (${code})`);
-  }
-}
-
 interface Failure {
   readonly exitCode: number;
   /** For programs: one object, on one line. */

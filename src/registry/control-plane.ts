@@ -25,7 +25,7 @@ import { createCallers, type Callers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health-listener.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
-import { createPanelHandlers, noPanel, type LoadFiles } from './panel.ts';
+import { createPanelHandlers, type LoadFiles } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createOperatorSocket } from './operator-socket.ts';
 import { createServer, listenerOf, type Address, type Listener, loggedProblemOf } from './server.ts';
@@ -48,7 +48,7 @@ interface ControlPlaneParts extends HealthParts {
   /** The catalog's address. Default: the registry's. */
   readonly catalogUrl?: string | undefined;
   /** Loads the panel's files. Default: no panel. */
-  readonly loadPanel?: LoadFiles;
+  readonly loadPanel: LoadFiles;
   /** Default: {@link OPERATION_TIMEOUT_MS}. */
   readonly operationTimeoutMs?: number;
 }
@@ -80,7 +80,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     telemetry,
     version,
     identity,
-    loadPanel = noPanel,
+    loadPanel,
     operationTimeoutMs = OPERATION_TIMEOUT_MS,
   } = parts;
   const socket = createOperatorSocket();

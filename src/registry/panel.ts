@@ -10,11 +10,6 @@ import type { Handler } from './routes.ts';
 /** Loads files by name: index.html, and a script and a style sheet whose names change with their content. */
 export type LoadFiles = () => Promise<ReadonlyMap<string, Uint8Array>>;
 
-/** For a listener without a panel. */
-export async function noPanel(): Promise<never> {
-  throw new RequestError('panel.not-built', 'this listener has no panel');
-}
-
 interface ServedFile {
   readonly plain: Uint8Array;
   readonly zipped: Uint8Array;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { markId, withClosed, type GapReport } from '../../src/records/dirty.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';
-import { createListGaps } from '../../src/registry/operations/lists.ts';
+import { listGaps } from '../../src/registry/operations/lists.ts';
 import { absorbUnconnected, createGapReports, createReportUnconnected } from '../../src/observing/gaps.ts';
 import type { StateEntry, StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
@@ -28,7 +28,8 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   const gaps = createGapReports({ state, clock, telemetry });
   await connect(plainState, 'photos');
   const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
-  return { state: plainState, clock, telemetry, gaps, reportUnconnected, puts, list: createListGaps({ state: plainState, clock }) };
+  const list = (request: Parameters<typeof listGaps>[1]) => listGaps({ state: plainState, clock }, request);
+  return { state: plainState, clock, telemetry, gaps, reportUnconnected, puts, list };
 }
 
 function report(change: Partial<GapReport> = {}): GapReport {

@@ -16,8 +16,8 @@ import {
 } from './bucket.ts';
 import { ageOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
-import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requestFields } from './connections.ts';
-import { AWS_REFUSALS, bucketName, must, pageOf, textOf, timeOf, timeOfMaybe, yesNo, paging } from './fields.ts';
+import { APPLY_ERRORS, BY_HAND, connection, keptHints, keptParts, requestFields } from './connections.ts';
+import { AWS_REFUSALS, bodyOf, bucketName, flag, pageOf, textOf, timeOf, timeOfMaybe, yesNo, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const webhook = z.object({
@@ -39,27 +39,22 @@ const addedBucket = bucket.extend({
 });
 export type AddedBucket = z.infer<typeof addedBucket>;
 
-export const addBucketBody = z
-  .strictObject(
-    {
-      bucket: bucketName,
-      ...requestFields,
-      reindex: yesNo
-        .exactOptional()
-        .describe(
-          "Whether to index the bucket's existing objects. Default: true. If false, the new bucket's gap stays open until you request a re-index.",
-        ),
-      plan: textOf(64, 1)
-        .exactOptional()
-        .describe("The `token` of a plan. Without it, Tally connects the bucket only if that touches no one else's resources."),
-      switch_on_eventbridge: yesNo
-        .exactOptional()
-        .describe("Whether to agree, without a plan, that all of the bucket's events will also go to EventBridge. Default: false."),
-      wired_by_hand: yesNo.exactOptional().describe(BY_HAND),
-    },
-    must('must be an object'),
-  )
-  .describe('The bucket. If it is already connected, omitted fields stay as they are.');
+export const addBucketBody = bodyOf({
+  bucket: bucketName,
+  ...requestFields,
+  reindex: yesNo
+    .exactOptional()
+    .describe(
+      "Whether to index the bucket's existing objects. Default: true. If false, the new bucket's gap stays open until you request a re-index.",
+    ),
+  plan: textOf(64, 1)
+    .exactOptional()
+    .describe("The `token` of a plan. Without it, Tally connects the bucket only if that touches no one else's resources."),
+  switch_on_eventbridge: yesNo
+    .exactOptional()
+    .describe("Whether to agree, without a plan, that all of the bucket's events will also go to EventBridge. Default: false."),
+  wired_by_hand: yesNo.exactOptional().describe(BY_HAND),
+}).describe('The bucket. If it is already connected, omitted fields stay as they are.');
 export type AddBucketRequest = z.output<typeof addBucketBody>;
 
 const removedBucket = z.object({
@@ -177,7 +172,7 @@ export const bucketRows = {
     scope: 'admin',
     params,
     query: z.strictObject({
-      keep_aws: flagText.describe('Whether to keep what Tally created in AWS. Default: false.'),
+      keep_aws: flag.exactOptional().describe('Whether to keep what Tally created in AWS. Default: false.'),
     }),
     answer: removedBucket,
     errors: ['bucket.not-connected', ...AWS_REFUSALS, 'connect.busy', 'connect.removing', 'connect.changed-meanwhile', 'audit.unavailable'],

@@ -4,19 +4,14 @@ import { bucketSources, connectionStates, enrichModes, type BucketRecord } from 
 import { findingSchema, severities, statusOf, type Finding } from '../../connect/finding.rules.ts';
 import { plannedChangeSchema, touchedKinds, touchedText, type Plan } from '../../connect/plan.rules.ts';
 import { shellWord } from '../../base/commands.ts';
-import { AWS_REFUSALS, bucketName, must } from './fields.ts';
+import { AWS_REFUSALS, bucketName, flag, must, oneOf, yesNo } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
 
-const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
-
 /** What a bucket should have in AWS, in a query and in a body. */
 export const requestFields = {
-  source: z
-    .enum(bucketSources, oneOf(bucketSources))
-    .exactOptional()
-    .describe('How its events reach the bucket queue. Default: as stored, else notification.'),
+  source: oneOf(bucketSources).exactOptional().describe('How its events reach the bucket queue. Default: as stored, else notification.'),
   topic_arn: z
     .string(must('must be the ARN of an SNS topic'))
     .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
@@ -24,8 +19,7 @@ export const requestFields = {
     .describe(
       "With the source topic: the SNS topic that receives the bucket's events. With the source routed: your own topic for the EventBridge rule to publish to, instead of Tally's. Default: as stored.",
     ),
-  enrich: z
-    .enum(enrichModes, oneOf(enrichModes))
+  enrich: oneOf(enrichModes)
     .exactOptional()
     .describe('What Tally reads about each object in addition to its events. Default: as stored, else none.'),
   bucket_account: z
@@ -36,8 +30,6 @@ export const requestFields = {
       "The bucket's account. It can differ from the bucket queue's account only with the source topic. Default: as stored, else the bucket queue's account.",
     ),
 };
-
-export const flagText = z.enum(['true', 'false'], must('must be true or false')).exactOptional();
 
 export const BY_HAND =
   'Whether a person has wired the bucket: Tally leaves the notification, or the rule with its transformer and the trail, to them. It creates only the subscription and the statement that it needs, and trusts the first event that arrives through this source. Default: as stored, else false.';
@@ -150,7 +142,7 @@ export const connectionRows = {
     description: 'This only reads. The bucket need not be connected.',
     scope: 'admin',
     params,
-    query: z.strictObject({ ...requestFields, wired_by_hand: flagText.describe(BY_HAND) }),
+    query: z.strictObject({ ...requestFields, wired_by_hand: flag.exactOptional().describe(BY_HAND) }),
     answer: plan,
     errors: AWS_ERRORS,
     example: { ...PHOTOS, query: { source: 'notification' } },
@@ -163,7 +155,7 @@ export const connectionRows = {
     scope: 'admin',
     params,
     body: z.strictObject(
-      { paused: z.boolean(must('must be true or false')).describe('`true` removes the notification, `false` restores it.') },
+      { paused: yesNo.describe('`true` removes the notification, `false` restores it.') },
       must('must be {"paused": true} or {"paused": false}'),
     ),
     answer: connection,

@@ -3,27 +3,22 @@ import { z } from 'zod';
 import { jobModes } from '../../records/job.ts';
 import { ageOfText, percentText } from '../../base/texts.ts';
 import { columnsOf, type RowCommand } from './command.ts';
-import { AWS_REFUSALS, bucketName, id, keyPrefix, must, oneOf, pageOf, yesNo, paging } from './fields.ts';
+import { AWS_REFUSALS, bodyOf, bucketName, id, keyPrefix, must, oneOf, pageOf, yesNo, paging } from './fields.ts';
 import { job, type Job } from './job.ts';
 import { jobAdvice, jobFields, stateText } from './job-texts.ts';
 import type { Row, RowKey } from './row.ts';
 
 const flag = yesNo.default(false);
 
-const reindexBody = z
-  .strictObject(
-    {
-      prefix: keyPrefix.default('').describe('Only keys that begin with this.'),
-      mode: oneOf(jobModes).default('apply').describe('`apply` writes the differences, `report` only counts them.'),
-      fill: flag.describe(
-        "Also write documents that lack a field that listings have, or the bucket's enrichment. Enrichment takes one HEAD per such document; with tags, a HEAD and a tags request for every object.",
-      ),
-      now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
-      repair: flag.describe("First recreate the bucket's notification in AWS. Only for the source notification."),
-    },
-    must('must be an object'),
-  )
-  .prefault({});
+const reindexBody = bodyOf({
+  prefix: keyPrefix.default('').describe('Only keys that begin with this.'),
+  mode: oneOf(jobModes).default('apply').describe('`apply` writes the differences, `report` only counts them.'),
+  fill: flag.describe(
+    "Also write documents that lack a field that listings have, or the bucket's enrichment. Enrichment takes one HEAD per such document; with tags, a HEAD and a tags request for every object.",
+  ),
+  now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
+  repair: flag.describe("First recreate the bucket's notification in AWS. Only for the source notification."),
+}).prefault({});
 export type ReindexRequest = z.output<typeof reindexBody> & { readonly bucket: string };
 
 /** What a caller asks of a job. */

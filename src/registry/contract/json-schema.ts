@@ -24,20 +24,8 @@ export function jsonSchemaOf(schema: z.ZodType): Described {
   return { schema: rest, named };
 }
 
-/** What is known of the contract's schemas, whose number is fixed. */
-const knownNumericFields = new WeakMap<z.ZodObject, ReadonlySet<string>>();
-const NO_FIELDS: ReadonlySet<string> = new Set();
-
 /** The fields that hold whole numbers. */
 export function numericFields(schema: z.ZodObject | undefined): ReadonlySet<string> {
-  if (schema === undefined) return NO_FIELDS;
-  const known = knownNumericFields.get(schema);
-  if (known !== undefined) return known;
-  const fields = new Set(
-    Object.entries(jsonSchemaOf(schema).schema.properties ?? {}).flatMap(([name, field]) =>
-      typeof field === 'object' && field.type === 'integer' ? [name] : [],
-    ),
-  );
-  knownNumericFields.set(schema, fields);
-  return fields;
+  const fields = Object.entries(schema === undefined ? {} : (jsonSchemaOf(schema).schema.properties ?? {}));
+  return new Set(fields.flatMap(([name, field]) => (typeof field === 'object' && field.type === 'integer' ? [name] : [])));
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { keyScopes, roles } from '../../base/actor.ts';
 import { isMachineName, isRedirectUri, isReturnTo } from '../../identity/login.rules.ts';
 import { apiKey } from './api-keys.ts';
-import { bodyOf, must, textOf, yesNo } from './fields.ts';
+import { flag, bodyOf, must, textOf, yesNo } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** Longer than any code, token or verifier: RFC 7636 permits 128 characters. */
@@ -84,8 +84,7 @@ export const loginRows = {
       redirect_uri: redirectUri
         .exactOptional()
         .describe('Where the client waits for the code: http://127.0.0.1:PORT/callback or http://[::1]:PORT/callback.'),
-      no_browser: z
-        .enum(['true', 'false'], must('must be true or false'))
+      no_browser: flag
         .exactOptional()
         .describe('Whether the person copies the code, because the client and the browser run on different machines.'),
       machine: machine.exactOptional().describe("The machine's name, for the consent page."),

@@ -70,16 +70,6 @@ async function entriesOf(
 ): Promise<readonly StateEntry[]> {
   if (readable === 'everything') return state.list('bucket', { limit, ...(after !== '' && { after }) }, signal);
   const ids = [...new Set(readable.map(({ bucket }) => refs.bucket(bucket).id))].filter((id) => compareKeys(id, after) > 0);
-  return firstEntries(state, ids, limit, signal);
-}
-
-/** The first entries of those that are stored, read by their ids. Throws the store's fault. */
-export async function firstEntries(
-  state: Pick<StateStore, 'get'>,
-  ids: readonly string[],
-  limit: number,
-  signal?: AbortSignal,
-): Promise<readonly StateEntry[]> {
   const found: StateEntry[] = [];
   for (let from = 0; from < ids.length && found.length < limit; from += AT_ONCE) {
     const entries = await Promise.all(ids.slice(from, from + AT_ONCE).map((id) => state.get(id, signal)));
@@ -88,39 +78,39 @@ export async function firstEntries(
   return found.slice(0, limit);
 }
 
-type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<ListedGap>>;
-
-/** Creates the list of gaps: those that are open by bucket and prefix; those that were closed by bucket and time. */
-export function createListGaps({ state, clock }: WithPorts<'state' | 'clock'>): ListGaps {
-  return async function listGaps({ limit, cursor, bucket, state: wanted, closed_after: closedAfter }, signal) {
-    const fromMs = closedAfter === undefined ? 0 : Date.parse(closedAfter);
-    const prefix = gapIdsOf(bucket);
-    async function open(count: number, [position = '']: readonly string[] = []): Promise<readonly ListedGap[]> {
-      const found: ListedGap[] = [];
-      for await (const page of pagesOf(state, 'gap', { prefix, after: position > prefix ? position : prefix, signal })) {
-        found.push(...page.map((entry) => parseEntry(entry, markSchema)));
-        if (found.length >= count) break;
-      }
-      return found.slice(0, count);
+/** Lists gaps: those that are open by bucket and prefix; those that were closed by bucket and time. */
+export async function listGaps(
+  { state, clock }: WithPorts<'state' | 'clock'>,
+  { limit, cursor, bucket, state: wanted, closed_after: closedAfter }: GapsRequest,
+  signal?: AbortSignal,
+): Promise<Page<ListedGap>> {
+  const fromMs = closedAfter === undefined ? 0 : Date.parse(closedAfter);
+  const prefix = gapIdsOf(bucket);
+  async function open(count: number, [position = '']: readonly string[] = []): Promise<readonly ListedGap[]> {
+    const found: ListedGap[] = [];
+    for await (const page of pagesOf(state, 'gap', { prefix, after: position > prefix ? position : prefix, signal })) {
+      found.push(...page.map((entry) => parseEntry(entry, markSchema)));
+      if (found.length >= count) break;
     }
-    async function closed(count: number, [position = '', after = '0']: readonly string[] = []): Promise<readonly ListedGap[]> {
-      const found: ListedGap[] = [];
-      for await (const page of pagesOf(state, 'gap-history', { prefix: gapHistoryIdsOf(bucket), limit: 10, signal })) {
-        const left = page.filter(({ id }) => position === '' || id >= refs.gapHistory(position).id);
-        for (const history of left.map((entry) => parseEntry(entry, markHistorySchema))) {
-          const afterMs = Math.max(fromMs, history.bucket === position ? Number(after) : 0);
-          const kept = keptOf(history, clock.nowMs()).filter(({ closedAtMs }) => closedAtMs > afterMs);
-          found.push(...kept.map((each) => ({ ...each, bucket: history.bucket })));
-        }
-        if (found.length >= count) break;
+    return found.slice(0, count);
+  }
+  async function closed(count: number, [position = '', after = '0']: readonly string[] = []): Promise<readonly ListedGap[]> {
+    const found: ListedGap[] = [];
+    for await (const page of pagesOf(state, 'gap-history', { prefix: gapHistoryIdsOf(bucket), limit: 10, signal })) {
+      const left = page.filter(({ id }) => position === '' || id >= refs.gapHistory(position).id);
+      for (const history of left.map((entry) => parseEntry(entry, markHistorySchema))) {
+        const afterMs = Math.max(fromMs, history.bucket === position ? Number(after) : 0);
+        const kept = keptOf(history, clock.nowMs()).filter(({ closedAtMs }) => closedAtMs > afterMs);
+        found.push(...kept.map((each) => ({ ...each, bucket: history.bucket })));
       }
-      return found.slice(0, count);
+      if (found.length >= count) break;
     }
-    const positionOf = (gap: ListedGap): readonly string[] => ('closedAtMs' in gap ? [gap.bucket, String(gap.closedAtMs)] : [gap.id]);
-    return wanted === 'closed'
-      ? readPage({ limit, after: decodeCursor(cursor, 2), fetch: closed, positionOf })
-      : readPage({ limit, after: decodeCursor(cursor, 1), fetch: open, positionOf });
-  };
+    return found.slice(0, count);
+  }
+  const positionOf = (gap: ListedGap): readonly string[] => ('closedAtMs' in gap ? [gap.bucket, String(gap.closedAtMs)] : [gap.id]);
+  return wanted === 'closed'
+    ? readPage({ limit, after: decodeCursor(cursor, 2), fetch: closed, positionOf })
+    : readPage({ limit, after: decodeCursor(cursor, 1), fetch: open, positionOf });
 }
 
 /** Records of one request, each of at most a few kilobytes. */

@@ -23,7 +23,7 @@ import { nameOfActor, type Actor } from '../../base/actor.ts';
 import { RequestError } from '../../base/request-error.ts';
 import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../../identity/grants/policy.ts';
 import { createAccessOperations, ownAccess, type ReadOwnAccess } from '../../identity/grants/operations.ts';
-import { createListGaps, getEvents, listBuckets } from './lists.ts';
+import { getEvents, listBuckets, listGaps } from './lists.ts';
 import { requireBucket, requireReadable } from '../../observing/known-buckets.ts';
 import type { ConnectBucket } from '../../connect/connect.ts';
 import type { Processes } from '../../observing/processes.ts';
@@ -82,7 +82,6 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
   const grants = createStoredGrants(subjects);
   const readableBy = createReadableBy({ ...subjects, grants });
   const statuses = createBucketStatuses(subjects);
-  const listGaps = createListGaps(subjects);
   const identity = { ...subjects, ...subjects.keys, audited, grants };
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
@@ -135,7 +134,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     diagnoseBucket: async ({ params: { bucket } }, { signal }) => diagnosisView(bucket, await doctor(subjects, bucket, signal)),
     getEvents: (_, { signal }) => getEvents(subjects, signal),
     async listGaps({ query }, { signal }) {
-      const { items, ...rest } = await listGaps(query, signal);
+      const { items, ...rest } = await listGaps(subjects, query, signal);
       return { ...rest, items: items.map((gap) => gapView(gap, subjects.clock.nowMs())) };
     },
     startReindex: audited(

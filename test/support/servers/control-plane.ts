@@ -12,6 +12,7 @@ export async function listenControlPlane(parts: Pick<Parts, 'operations'> & Part
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
     telemetry: createFakeTelemetry(),
     version: '1.2.3',
+    loadPanel: async () => new Map(),
     ownAccess: async () => ({ reads: ['*'] }),
     ...parts,
   });
