@@ -62,7 +62,7 @@ export type IngestWorld = Awaited<ReturnType<typeof createIngestWorld>>;
 
 /** Lets everything run that can run without time moving on. */
 export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+  for (let turn = 0; turn < 3; turn += 1) await setImmediate();
 }
 
 /** Joins the parts and starts them. */
