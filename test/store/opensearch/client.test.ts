@@ -130,11 +130,11 @@ describe('a client of several nodes', () => {
     await expect(
       connect(
         nodes.map(({ url }) => url),
-        500,
+        2_000,
       ).send(bulk),
     ).rejects.toMatchObject({
       code: 'index.unreachable',
-      reason: 'POST /_bulk: no answer within 500 ms',
+      reason: 'POST /_bulk: no answer within 2000 ms',
     });
     // the time of a node is most of the deadline
     expect(nodes.reduce((sum, node) => sum + node.asked(), 0)).toBe(2);
