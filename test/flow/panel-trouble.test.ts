@@ -257,6 +257,16 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     expect(await sums.allInnerTexts()).toEqual(['–', '–']);
   });
 
+  it('says that an answer is late, but not while it is only being loaded', async () => {
+    const page = await open('?page=overview');
+    await page.route('**/v1/dead-letters*', () => new Promise(() => {}));
+    const late = page.getByText('This is taking longer than usual.');
+    await page.getByRole('link', { name: 'Dead letters' }).click();
+    await page.getByText('Loading…').waitFor();
+    expect(await late.isVisible()).toBe(false);
+    await late.waitFor();
+  });
+
   it('shows of a connection what is wrong in the colour of how bad it is, and one grey line where there is none', async () => {
     const page = await open('?page=bucket&bucket=acme-clickstream&tab=connection');
     await page.locator('.findings .state.bad', { hasText: 'broken' }).waitFor();

@@ -215,10 +215,12 @@ export function Failure({ problem: { message, code, more }, retry }: { readonly 
   );
 }
 
+/** Says that something is being read, and after a few seconds that the answer is late: the index store may hang for longer than people wait. */
 export function Busy({ children = 'Loading…' }: { readonly children?: string | undefined }) {
   return (
     <p aria-busy="true" class="quiet busy">
       {children}
+      <span class="late"> This is taking longer than usual. The index store or AWS may not be answering.</span>
     </p>
   );
 }
