@@ -9,6 +9,11 @@ const REGION_IN_LEGACY_HOST = new RegExp(`^(${REGION})\\.queue\\.`);
 export const LEGACY_HOST = new RegExp(`^(?:${REGION}\\.)?queue\\.amazonaws\\.com(?:\\.cn)?$`);
 const REGION_OF_FIRST_HOST = 'us-east-1';
 
+/** A queue's URL at the address of another one of its region. SQS answers with its regular host, which may be out of reach from where the other one's (a VPC endpoint) is used. */
+export function urlBeside(queueUrl: string, other: string): string {
+  return new URL(new URL(queueUrl).pathname, other).href;
+}
+
 /** The region in a queue's URL; undefined if its host contains none. */
 export function regionInQueueUrl(queueUrl: string): string | undefined {
   const { hostname } = new URL(queueUrl);

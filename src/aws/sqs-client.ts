@@ -17,6 +17,7 @@ import { z } from 'zod';
 import { jsonOf } from '../base/json.ts';
 import type { Clock } from '../process/clock.ts';
 import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient } from './queues.ts';
+import { urlBeside } from './queue-url.rules.ts';
 import { isDenied, isMissing } from './refusals.ts';
 import { messageOf, SYSTEM_ATTRIBUTES, queueFault } from './sqs-receiver.ts';
 
@@ -51,8 +52,7 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
       const input = { QueueName: name, QueueOwnerAWSAccountId: account };
       const { QueueUrl } = await clientFor(queueUrl).send(new GetQueueUrlCommand(input), { ...(signal && { abortSignal: signal }) });
       if (QueueUrl === undefined) return undefined;
-      // SQS answers with its regular host, which may be out of reach from where the given one (a VPC endpoint) is used
-      const url = new URL(new URL(QueueUrl).pathname, queueUrl).href;
+      const url = urlBeside(QueueUrl, queueUrl);
       urlsByArn.set(arn, url);
       return url;
     } catch (error) {

@@ -120,7 +120,7 @@ export function createSetup({ aws, clock, region: homeRegion, queueUrls, hasQueu
     // someone may have changed it since the plan
     const now = await planned(part, owner, signal);
     if (now.state === 'absent') await aws.create(part, signal);
-    else if (now.state === 'different') await aws.change(part, changesOf(now), signal);
+    else if (now.state === 'different') await aws.change(now, changesOf(now), signal);
     for (let count = 0; count < READS_MAX; count += 1) {
       await clock.sleep(SEEN_AFTER_MS, signal);
       if ((await planned(part, owner, signal)).state === 'as-planned') return;

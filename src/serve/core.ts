@@ -284,7 +284,7 @@ export async function openSetup(settings: Settings, environment: OuterEnvironmen
   const queueUrls = settings.TALLY_QUEUE_URL;
   const [url] = queueUrls;
   const parts = createProvisioner({ aws, queueUrl: url, clock: systemClock });
-  const shared = createSharedParts({ parts, identity: () => aws.identityIn(region) });
+  const shared = createSharedParts(aws, parts);
   const home = (url === undefined ? undefined : regionInQueueUrl(url)) ?? region;
   const { hasQueuesAlone } = addresses;
   return { setup: createSetup({ aws: shared, clock: systemClock, region: home, queueUrls, hasQueuesAlone }), close: () => aws.close() };

@@ -5,22 +5,16 @@ import { FaultError } from '../../base/fault.ts';
 import { printable } from '../../base/printable.ts';
 import { RequestError } from '../../base/request-error.ts';
 import { z } from 'zod';
+import type { AwsClients } from '../../aws/clients.ts';
 import { errorText, isCredentialsError, isDenied, isMissing } from '../../aws/refusals.ts';
 
 /** The most characters of AWS's text in a reason. */
 const TEXT_MAX = 500;
 
-/** The region to which requests about something go. */
-export interface At {
-  readonly region: string;
-}
-
-/** The clients of one service. */
-export interface ClientsFor<SdkClient, Place = At> {
-  readonly clientFor: (at: Place) => SdkClient;
-  /** Sends each request once. */
-  readonly writerFor: (at: Place) => SdkClient;
-}
+/** The clients of a service: those of `once` are for writes, and send each request once. */
+export type ClientsOf<Names extends keyof AwsClients['once']> = Pick<AwsClients, Names> & {
+  readonly once: Pick<AwsClients['once'], Names>;
+};
 
 interface RequestOptions {
   readonly abortSignal?: AbortSignal;

@@ -4,7 +4,6 @@ import {
   GetBucketNotificationConfigurationCommand,
   PutBucketNotificationConfigurationCommand,
   type NotificationConfiguration as SdkNotification,
-  type S3Client,
 } from '@aws-sdk/client-s3';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
@@ -13,12 +12,8 @@ import { printable } from '../../base/printable.ts';
 import { RequestError, type RequestErrorCode } from '../../base/request-error.ts';
 import type { Clock } from '../../process/clock.ts';
 import { createAsk, hasBody, isRepeated } from '../../aws/s3-ask.ts';
-import type { At, ClientsFor } from './ask.ts';
+import type { ClientsOf } from './ask.ts';
 import { questionText, s3Fault, type S3Question, type S3Refusal } from '../../aws/s3-faults.ts';
-
-interface Dependencies extends ClientsFor<S3Client> {
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-}
 
 /** Replaces a body that was read here, for the SDK to parse. */
 const READ_ALREADY = new TextEncoder().encode('<NotificationConfiguration/>');
@@ -34,15 +29,16 @@ export interface OwnedBucket {
 }
 
 /** Creates both functions. They need s3:GetBucketNotification and s3:PutBucketNotification. */
-export function createS3Notification({ clientFor, writerFor, clock }: Dependencies) {
-  const asker = (clients: (at: At) => S3Client) => createAsk((region) => clients({ region }), clock);
+export function createS3Notification({ s3For, once }: ClientsOf<'s3For'>, clock: Pick<Clock, 'monotonicMs'>) {
+  const ask = createAsk(s3For, clock);
+  const askOnce = createAsk(once.s3For, clock);
   return {
     /** The notification configuration as S3's own XML. */
     async notificationOf({ bucket, region, account }: OwnedBucket, signal?: AbortSignal): Promise<string> {
       const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
       const command = new GetBucketNotificationConfigurationCommand({ Bucket: bucket, ExpectedBucketOwner: account });
       let xml: string | undefined;
-      const reply = await asker(clientFor)(question, signal, {
+      const reply = await ask(question, signal, {
         send: (client, options) => client.send(command, options),
         read: async (response) => {
           if (!hasBody(response)) return;
@@ -73,7 +69,7 @@ export function createS3Notification({ clientFor, writerFor, clock }: Dependenci
         NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
         ...(skipValidation && { SkipDestinationValidation: true }),
       });
-      const reply = await asker(writerFor)(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await askOnce(question, signal, { send: (client, options) => client.send(command, options) });
       if (!reply.ok) throw writeFault(question, reply, account);
     },
   };

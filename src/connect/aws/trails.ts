@@ -4,7 +4,6 @@ import {
   GetEventSelectorsCommand,
   GetTrailStatusCommand,
   PutEventSelectorsCommand,
-  type CloudTrailClient,
   type PutEventSelectorsCommandInput,
   type Trail,
 } from '@aws-sdk/client-cloudtrail';
@@ -13,7 +12,7 @@ import { defined } from '../../base/defined.ts';
 import { arnOf } from '../names.rules.ts';
 import type { ObservedTrail } from '../plan.rules.ts';
 import { parseSelectors, selectorsInput, type Selectors } from '../trail.rules.ts';
-import { ask, type ClientsFor } from './ask.ts';
+import { ask, type ClientsOf } from './ask.ts';
 
 /** The plan has checked the selectors, so they are sent unchanged. */
 const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors' | 'AdvancedEventSelectors'>>(
@@ -21,13 +20,13 @@ const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors
 );
 
 /** Creates the functions. The SDK's client is loaded only when a trail is needed. */
-export function createTrailProvision({ clientFor, writerFor }: ClientsFor<Promise<CloudTrailClient>>) {
+export function createTrailProvision({ trailsFor, once }: ClientsOf<'trailsFor'>) {
   async function observe(
     { TrailARN: arn = '', HomeRegion = '', S3BucketName: logBucket }: Trail,
     signal?: AbortSignal,
   ): Promise<ObservedTrail> {
     // only its home region answers completely about a trail
-    const client = await clientFor({ region: HomeRegion });
+    const client = await trailsFor(HomeRegion);
     const { IsLogging } = await ask(client, new GetTrailStatusCommand({ Name: arn }), arn, signal);
     const selectors = await ask(client, new GetEventSelectorsCommand({ TrailName: arn }), arn, signal);
     return {
@@ -44,14 +43,14 @@ export function createTrailProvision({ clientFor, writerFor }: ClientsFor<Promis
     async trailOf(trailArn: string, signal?: AbortSignal): Promise<ObservedTrail | 'absent'> {
       // includes an organisation's trails, which its members' accounts list too
       const describe = new DescribeTrailsCommand({ includeShadowTrails: true });
-      const { trailList = [] } = await ask(await clientFor(arnOf(trailArn)), describe, '', signal);
+      const { trailList = [] } = await ask(await trailsFor(arnOf(trailArn).region), describe, '', signal);
       const found = trailList.find(({ TrailARN }) => TrailARN === trailArn);
       return found === undefined ? 'absent' : observe(found, signal);
     },
     /** Replaces all selectors of the trail, in its home region. */
     async putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void> {
       const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
-      await ask(await writerFor(arnOf(trailArn)), command, trailArn, signal);
+      await ask(await once.trailsFor(arnOf(trailArn).region), command, trailArn, signal);
     },
   };
 }

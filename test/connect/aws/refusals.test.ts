@@ -1,31 +1,42 @@
 /** What AWS refuses about a connection, by the services' own protocols on loopback. */
-import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
-import { SNSClient } from '@aws-sdk/client-sns';
-import { SQSClient } from '@aws-sdk/client-sqs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAwsClients } from '../../../src/aws/clients.ts';
 import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
 import { systemClock } from '../../../src/process/system-clock.ts';
-import { createSqsProvision } from '../../../src/connect/aws/queues.ts';
 import { refusalOf, type Action } from '../../../src/connect/aws/ask.ts';
-import { createEventsProvision } from '../../../src/connect/aws/rules.ts';
-import { createSnsProvision } from '../../../src/connect/aws/topics.ts';
+import { createSharedParts } from '../../../src/connect/aws/shared-parts.ts';
 import { desired } from '../../../src/connect/sources/sources.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { startScripted } from '../../support/servers/scripted.ts';
 
-/** What speaks to a service that gives every request this answer. */
+/** What speaks to a service at this address. */
+function provisionerAt(endpoint: string, queueUrl = QUEUE_URL) {
+  const aws = createAwsClients({
+    region: REGION,
+    endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint, events: endpoint, trails: endpoint },
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+    s3: { forcePathStyle: true, timeoutMs: 30_000, connectionsMax: 10 },
+    sqs: { receivesMax: 1, waitS: 1 },
+  });
+  onTestFinished(() => aws.close());
+  const provisioner = createProvisioner({ aws, queueUrl, clock: systemClock });
+  return { ...provisioner, shared: createSharedParts(aws, provisioner) };
+}
+
+// Bug: the dead-letter queue was asked for at SQS's regular host, which a network with a VPC endpoint may not reach
+it('a queue is reached at the address of the bucket queue, whatever host SQS names', async () => {
+  const regular = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/letters`;
+  const { url: endpoint } = await startScripted(({ headers }) => ({
+    headers: { 'content-type': 'application/x-amz-json-1.0' },
+    body: headers['x-amz-target'] === 'AmazonSQS.GetQueueUrl' ? { QueueUrl: regular } : { Attributes: { QueueArn: LETTERS_ARN } },
+  }));
+  const provisioner = provisionerAt(endpoint, `https://vpce-1.sqs.${REGION}.vpce.amazonaws.com/${ACCOUNT}/events`);
+  expect(await provisioner.queueOf(LETTERS_ARN)).toMatchObject({ url: `https://vpce-1.sqs.${REGION}.vpce.amazonaws.com/${ACCOUNT}/letters` });
+});
+
+/** The same, where the service gives every request this answer. */
 async function startService(status: number, type: string, body: string) {
-  const { url: endpoint } = await startScripted(() => ({ status, headers: { 'content-type': type }, body }));
-  const config = { region: REGION, endpoint, credentials: { accessKeyId: 'a', secretAccessKey: 'b' }, maxAttempts: 1 };
-  const topics = () => new SNSClient(config);
-  const queues = () => new SQSClient({ ...config, useQueueUrlAsEndpoint: false });
-  const rules = async () => new EventBridgeClient(config);
-  return {
-    topics: createSnsProvision({ clientFor: topics, writerFor: topics }),
-    queues: createSqsProvision({ clientFor: queues, writerFor: queues, queueUrl: QUEUE_URL, region: REGION }),
-    rules: createEventsProvision({ clientFor: rules, writerFor: rules }),
-  };
+  return provisionerAt((await startScripted(() => ({ status, headers: { 'content-type': type }, body }))).url);
 }
 
 const xml = (code: string, message: string): string =>
@@ -48,14 +59,14 @@ const { rule } = desired({
 
 describe('a request about a connection that AWS refuses', () => {
   it('for its credentials is no missing permission, whatever protocol the service speaks', async () => {
-    const { topics } = await startService(403, 'text/xml', xml('ExpiredToken', 'The security token included in the request is expired'));
+    const topics = await startService(403, 'text/xml', xml('ExpiredToken', 'The security token included in the request is expired'));
     await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
       code: 'connect.credentials',
       reason: expect.stringMatching(new RegExp(`^GetTopicAttributes ${TOPIC_ARN}: ExpiredToken`)),
     });
-    const { queues, rules } = await startService(403, 'application/x-amz-json-1.1', json('UnrecognizedClientException', 'expired'));
-    await expect(queues.queueOf(QUEUE_ARN)).rejects.toMatchObject({ code: 'connect.credentials' });
-    await expect(rules.ruleOf({ region: REGION }, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
+    const others = await startService(403, 'application/x-amz-json-1.1', json('UnrecognizedClientException', 'expired'));
+    await expect(others.queueOf(QUEUE_ARN)).rejects.toMatchObject({ code: 'connect.credentials' });
+    await expect(others.ruleOf({ region: REGION }, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
   });
 
   const codeOf = (action: Action, name: string): unknown =>
@@ -74,7 +85,7 @@ describe('a request about a connection that AWS refuses', () => {
   });
 
   it('because a permission is missing names it, as the service calls it', async () => {
-    const { topics } = await startService(403, 'text/xml', xml('AuthorizationError', 'not authorized'));
+    const topics = await startService(403, 'text/xml', xml('AuthorizationError', 'not authorized'));
     await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
       code: 'connect.denied',
       message: expect.stringMatching(
@@ -94,13 +105,22 @@ describe('a request about a connection that AWS refuses', () => {
 
   it('in an entry of an answer that is none of a refusal is the same', async () => {
     const body = JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode: 'LimitExceededException', ErrorMessage: 'no room' }] });
-    const { rules } = await startService(200, 'application/x-amz-json-1.1', body);
+    const rules = await startService(200, 'application/x-amz-json-1.1', body);
     const told = { code: 'connect.unavailable', reason: expect.stringContaining('no room') };
     await expect(rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject(told);
   });
 
+  // Bug: tags were set with AWS's own error. Fix: as every other request to a queue that is gone
+  it('because the queue vanished since it was read says so, whatever was to be set of it', async () => {
+    const queues = await startService(400, 'application/x-amz-json-1.0', json('QueueDoesNotExist', 'no such queue'));
+    const part = { kind: 'queue', arn: QUEUE_ARN, url: QUEUE_URL, attributes: {}, tags: {} } as const;
+    const missing = { code: 'connect.queue-missing', message: expect.stringContaining(REGION) as string };
+    await expect(queues.shared.change(part, { attributes: {}, tags: { a: 'b' } })).rejects.toMatchObject(missing);
+    await expect(queues.setQueue(QUEUE_ARN, { DelaySeconds: '0' })).rejects.toMatchObject(missing);
+  });
+
   it('ends with the signal of its caller, and with its reason', async () => {
-    const { topics } = await startService(200, 'text/xml', '');
+    const topics = await startService(200, 'text/xml', '');
     const end = new Error('enough');
     await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN, AbortSignal.abort(end))).rejects.toBe(end);
   });
@@ -111,15 +131,7 @@ describe('a request about a connection that AWS refuses', () => {
       status: 503,
       body: '{"__type":"InternalFailure","message":"refused here"}',
     }));
-    const clients = createAwsClients({
-      region: REGION,
-      endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint, events: endpoint, trails: endpoint },
-      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-      s3: { forcePathStyle: true, timeoutMs: 30_000, connectionsMax: 10 },
-      sqs: { receivesMax: 1, waitS: 1 },
-    });
-    onTestFinished(() => clients.close());
-    const provisioner = createProvisioner({ aws: clients, queueUrl: `${endpoint}/000000000000/tally-nothing`, clock: systemClock });
+    const provisioner = provisionerAt(endpoint);
     const arn = `arn:aws:sns:${REGION}:000000000000:tally-nothing`;
     const ruleOfNobody = { name: 'tally-nothing', arn, pattern: {}, target: { Id: 'bucket-queue', Arn: arn } } as const;
     const bucket = { bucket: 'tally-nothing', region: REGION, account: '000000000000' };
@@ -133,7 +145,7 @@ describe('a request about a connection that AWS refuses', () => {
       () => provisioner.putRule(at, ruleOfNobody, {}),
       () => provisioner.putTarget(at, ruleOfNobody),
       () => provisioner.removeRule(at, ruleOfNobody),
-      () => provisioner.setQueue(arn.replace(':sns:', ':sqs:'), { Policy: '' }),
+      () => provisioner.setQueue(QUEUE_ARN, { Policy: '' }),
       () => provisioner.putSelectors(arn.replace(':sns:', ':cloudtrail:'), { kind: 'advanced', list: [] }),
     ];
     for (const [index, write] of writes.entries()) {

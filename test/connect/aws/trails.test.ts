@@ -32,7 +32,7 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
   it('is found by its ARN, with its selectors, and takes others', async () => {
     await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
     const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'audit', S3BucketName: 'trail-logs' }));
-    const provision = createTrailProvision({ clientFor: async () => client, writerFor: async () => client });
+    const provision = createTrailProvision({ trailsFor: async () => client, once: { trailsFor: async () => client } });
     const stopped = { arn, homeRegion: REGION, isLogging: false, logBucket: 'trail-logs', selectors: { kind: 'basic' } };
     expect(await provision.trailOf(arn)).toMatchObject(stopped);
     await client.send(new StartLoggingCommand({ Name: 'audit' }));
@@ -48,7 +48,7 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'new', S3BucketName: 'new-logs' }));
     // moto gives a new trail none
     const management = { ReadWriteType: 'All', IncludeManagementEvents: true, DataResources: [], ExcludeManagementEventSources: [] };
-    const provision = createTrailProvision({ clientFor: async () => client, writerFor: async () => client });
+    const provision = createTrailProvision({ trailsFor: async () => client, once: { trailsFor: async () => client } });
     const after = withSelector({ kind: 'basic', list: [management] }, photos);
     await provision.putSelectors(arn, after);
     const { selectors } = (await provision.trailOf(arn)) as ObservedTrail;

@@ -16,7 +16,7 @@ const clock = { ...systemClock, sleep: async () => undefined };
 export function setupOn(aws: TestAws, ...queueUrls: readonly string[]): Setup {
   const clients = aws.clients();
   const parts = createProvisioner({ aws: clients, queueUrl: undefined, clock });
-  const shared = createSharedParts({ parts, identity: () => clients.identityIn(aws.region) });
+  const shared = createSharedParts(clients, parts);
   // the account of every emulator
   return createSetup({ aws: { ...shared, account: async () => '000000000000' }, clock, region: aws.region, queueUrls });
 }
