@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { recordOf, resultsOf, syntheticBody, trailBody } from '../support/event-fixtures.ts';
+import { recordOf, syntheticBody, trailBody } from '../support/event-fixtures.ts';
 
 /** What both forms of an audit trail's record say in the same way, each under its own name. */
 describe.each([
@@ -71,22 +71,5 @@ describe('an audit-trail record', () => {
       bucket: '',
       change: { kind: 'ignored', reason: 'no-effect' },
     });
-  });
-
-  test.each([
-    ['renameSource', 'old%20name%2B+', 'old name++'],
-    ['x-amz-rename-source', '/media/old', 'old'],
-    ['x-amz-rename-source', 'media/old', 'old'],
-    ['renameSource', '100%', '100%'],
-  ])('of RenameObject is two: the new key, and the old one from %s %s', (field, source, key) => {
-    const results = resultsOf(trailBody({ key: 'new', [field]: source }, { eventName: 'RenameObject' }));
-    expect(results).toMatchObject([
-      { ok: true, record: { key: 'new', change: { kind: 'created', copied: false } } },
-      { ok: true, record: { key, change: { kind: 'deleted' } } },
-    ]);
-  });
-
-  test('of RenameObject that does not tell the old key is one', () => {
-    expect(recordOf(trailBody({ key: 'new' }, { eventName: 'RenameObject' })).key).toBe('new');
   });
 });

@@ -112,7 +112,7 @@ function fieldsOf(site: Site): readonly (readonly [Json, string])[] {
   return owners.flatMap((owner) =>
     Object.keys(owner).flatMap((field) => {
       const leads =
-        (owner === site.bucket && field === site.bucketField) || (owner === site.object && (field === 'key' || field === 'renameSource'));
+        (owner === site.bucket && field === site.bucketField) || (owner === site.object && field === 'key');
       return leads || kept.has(owner[field]) || Array.isArray(owner) ? [] : [[owner, field] as const];
     }),
   );
