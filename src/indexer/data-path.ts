@@ -18,7 +18,7 @@ import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
 import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
 import { bucketsOfUnread } from '../observing/gaps.ts';
-import { sideBySide } from '../observing/sweep.ts';
+import { sideBySide } from '../process/async.ts';
 import { finishRecord, type FinishParts } from './finish-record.ts';
 import { recordsAtOnce, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';

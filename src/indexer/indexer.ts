@@ -33,7 +33,7 @@ import type { Store, WithPorts } from '../store/store.ts';
 import type { QueueClient, QueueReceiver, ConfirmSubscription } from '../aws/queues.ts';
 import { endedBy, endedWithin } from '../process/async.ts';
 import { createLiveLoad } from '../observing/live-load.ts';
-import { createLastFailure } from '../observing/last-failure.ts';
+import { createLastFailure } from '../observing/readiness.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
 import { createSettler } from './settler.ts';
 import type { EventCounter } from './event-hours.ts';

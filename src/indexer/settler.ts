@@ -8,7 +8,7 @@
 import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import PQueue from 'p-queue';
 import type { BatchFailure, QueueClient, QueueMessage } from '../aws/queues.ts';
-import { createLastFailure } from '../observing/last-failure.ts';
+import { createLastFailure } from '../observing/readiness.ts';
 import type { WithPorts } from '../store/store.ts';
 
 /** SQS accepts ten entries in one request. */

@@ -78,15 +78,6 @@ export function createSweep(
   };
 }
 
-/** Visits each item, `atOnce` at a time. Rejects with what a visit throws. */
-export async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (item: Item) => Promise<void>): Promise<void> {
-  const left = items.values();
-  async function visitNext(): Promise<void> {
-    for (const item of left) await visit(item);
-  }
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, visitNext));
-}
-
 // ── buckets that hang do not delay the others: once three buckets of a region had no answer in a run, its remaining buckets come after
 // those of all other regions. The next run asks the region again ─────────────────────────────────────────────────────────
 

@@ -1,4 +1,4 @@
-/** Waits that may end before the work does. */
+/** Waits that may end before the work does, and work on many things at a time. */
 import { inTime } from '../base/in-time.ts';
 import type { Clock } from './clock.ts';
 
@@ -51,4 +51,13 @@ export async function withDeadline<Result>(
   } finally {
     ended.abort(new Error('the work has ended'));
   }
+}
+
+/** Visits each item, `atOnce` at a time. Rejects with what a visit throws. */
+export async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (item: Item) => Promise<void>): Promise<void> {
+  const left = items.values();
+  async function visitNext(): Promise<void> {
+    for (const item of left) await visit(item);
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, visitNext));
 }

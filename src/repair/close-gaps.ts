@@ -28,12 +28,11 @@ import { hasEnded, occupiesBucket, type JobRecord } from '../records/job.ts';
 import { omit } from '../base/defined.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
-import { sideBySide } from '../observing/sweep.ts';
 import type { Clock } from '../process/clock.ts';
 import type { BucketListing } from '../aws/storage.ts';
 import { gapIdsOf, listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
-import { withDeadline } from '../process/async.ts';
+import { sideBySide, withDeadline } from '../process/async.ts';
 
 /** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (

@@ -15,7 +15,7 @@ import { type GapReports, bucketsFedBy, bucketsOfUnread, connectedBuckets } from
 import type { QueueClient, QueueMessage } from '../aws/queues.ts';
 import type { DeadLetterQueue, QueueWatch } from '../observing/queue-watch.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
-import { createLastFailure } from '../observing/last-failure.ts';
+import { createLastFailure } from '../observing/readiness.ts';
 import type { WithPorts } from '../store/store.ts';
 import PQueue from 'p-queue';
 import type { Telemetry } from '../process/telemetry.ts';

@@ -15,7 +15,7 @@ import type { BucketListing } from '../aws/storage.ts';
 import { refs } from '../store/stored.ts';
 import { endedBy, withDeadline } from '../process/async.ts';
 import type { Circuits } from '../observing/circuits.ts';
-import { createLastFailure } from '../observing/last-failure.ts';
+import { createLastFailure } from '../observing/readiness.ts';
 import { repeat } from '../process/repeat.ts';
 import { createBeginJob } from './begin-job.ts';
 import { compareJob } from './compare-job.ts';

@@ -5,7 +5,8 @@
  */
 import { TOMBSTONE_LIFE_MS } from '../ordering/constants.ts';
 import type { ObjectMaintenance, IndexWrite, ObjectIndex, AuditStore, WithPorts } from '../store/store.ts';
-import { sideBySide, VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
+import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
+import { sideBySide } from '../process/async.ts';
 import { createHash, randomUUID } from 'node:crypto';
 import { compareEveryMs, type BucketRecord } from '../records/bucket.ts';
 import { movedMarks } from '../records/position.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { sideBySide } from '../../src/observing/sweep.ts';
+import { sideBySide } from '../../src/process/async.ts';
 import { recordsAtOnce, createHeldSet, type InHand } from '../../src/indexer/held-set.ts';
 import type { QueueMessage } from '../../src/aws/queues.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';

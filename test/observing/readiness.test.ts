@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { faults } from '../../src/base/fault.ts';
-import { checkOfFault, createReadiness, OK, type CheckSource, type ReadinessCheck } from '../../src/observing/readiness.ts';
+import { checkOfFault, createLastFailure, createReadiness, OK, type CheckSource, type ReadinessCheck } from '../../src/observing/readiness.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 
 const failed: ReadinessCheck = { status: 'failed', code: 'index.unreachable' };
 
@@ -43,4 +44,20 @@ describe('readiness', () => {
       advice: faults['index.denied'].advice,
     });
   });
+});
+
+it('Fix: the last failure of one queue is not forgotten because another one answers, and is forgotten after twenty minutes without a try', async () => {
+  const clock = createFakeClock();
+  const last = createLastFailure(clock);
+  const denied = { code: 'queue.unreachable', reason: 'kms:Decrypt is denied' } as const;
+  last.failed('one', denied);
+  last.succeeded('two');
+  expect([last.current(), last.current('one'), last.current('two')]).toEqual([denied, denied, undefined]);
+  last.succeeded('one');
+  expect(last.current()).toBeUndefined();
+  last.failed('one', denied);
+  await clock.advance(1_199_999);
+  expect(last.current()).toEqual(denied);
+  await clock.advance(1);
+  expect(last.current()).toBeUndefined();
 });
