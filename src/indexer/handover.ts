@@ -19,6 +19,7 @@
 import { LRUCache } from 'lru-cache';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { LostChange } from '../events/outcome.ts';
+import { TIME_STEP_MS } from '../records/bucket.ts';
 import { markId, type GapReport } from '../records/dirty.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
 import { markDirty, mergeReports, warnOfGap } from '../observing/gaps.ts';
@@ -31,8 +32,6 @@ import { repeat } from '../process/repeat.ts';
 const INTERVAL_MS = 5_000;
 /** How far ahead of the present a gap's lastSeen is written. */
 const AHEAD_MS = 2 * INTERVAL_MS;
-/** Event times may be truncated to whole seconds. */
-const TIME_STEP_MS = 1_000;
 /** For how many gaps a worker remembers what it has stored. Forgetting costs a write. */
 const REMEMBERED_MAX = 10_000;
 

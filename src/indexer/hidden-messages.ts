@@ -3,11 +3,8 @@
  * lacks its change, even if what failed works again. Their number is bounded by what may be in flight.
  */
 import type { Fault } from '../base/fault.ts';
-import type { Hidden } from '../records/process-record.ts';
+import { SETTLED_MS, type Hidden } from '../records/process-record.ts';
 import type { Clock } from '../process/clock.ts';
-
-/** How soon a message that is visible again is received and settled, by this process or another. */
-const SETTLED_MS = 30_000;
 
 export interface HiddenMessages {
   /** Notes that the message, which is about these buckets, is hidden for `delayS`. */

@@ -8,7 +8,7 @@
  */
 import { mayBeFedBy, type BucketRecord } from '../records/bucket.ts';
 import { type Fault, faults } from '../base/fault.ts';
-import { processRecordSchema, type Hidden, type ProcessRecord, type Trouble } from '../records/process-record.ts';
+import { processRecordSchema, SETTLED_MS, type Hidden, type ProcessRecord, type Trouble } from '../records/process-record.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { QueueWatch } from './queue-watch.ts';
 import { listAllRecords, refs, removeRecord, updateRecord } from '../store/stored.ts';
@@ -23,8 +23,6 @@ const LIFE_MS = 60_000;
 const UNRECEIVED_MS = 60_000;
 /** A failed receive may be chance, so it is reported only after this time; a missing queue is reported at once. */
 const FAILING_MS = 15_000;
-/** A message that is visible again is received and settled within this time. */
-const SETTLED_MS = 30_000;
 /** When to remove the records of killed processes: by then none of their messages is hidden. */
 const KEPT_MS = 86_400_000;
 

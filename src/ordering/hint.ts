@@ -11,6 +11,7 @@ import type { BucketRecord, BucketSource } from '../records/bucket.ts';
 import { clockOfMs, msOfClock } from './clock.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
 import type { ObjectState } from './document.ts';
+import type { Outcome } from '../events/outcome.ts';
 import { dialectFacts, isFormOf, type ChangeRecord } from '../events/record.ts';
 
 export interface ExactHint {
@@ -40,7 +41,7 @@ export type Hint =
   | ResolveHint
   | ObserveHint
   | { readonly kind: 'gap'; readonly seenAtMs: number }
-  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'other-bucket' | 'no-tags' };
+  | Extract<Outcome, { readonly kind: 'ignored' }>;
 
 /** The times of the message that contains the record. */
 export interface MessageTimes {

@@ -234,7 +234,7 @@ export const bucketRecordSchema = z.object({
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
 
 /** Event times may be truncated to whole seconds. */
-const TIME_STEP_MS = 1_000;
+export const TIME_STEP_MS = 1_000;
 
 /** The latest moment at which the event can have happened. A dead letter that was sent back has a new time of sending, but its event's old time. */
 export function happenedByMs({

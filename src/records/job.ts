@@ -8,6 +8,7 @@
  */
 import { z } from 'zod';
 import { overdueSchema } from './overdue.ts';
+import { omit } from '../base/defined.ts';
 import { faults, type FaultCode } from '../base/fault.ts';
 import { countsSchema, examplesSchema } from './counts.ts';
 import type { BucketRecord } from './bucket.ts';
@@ -78,7 +79,7 @@ export const jobSchema = z.object({
   documentsAtStart: z.number().optional(),
   /** What is left to compare, in key order. Stored together with counts and examples: at most every five seconds, and when the lease is given back. */
   parts: z.array(partSchema).exactOptional(),
-  /** When a process may continue it; absent while it is paused and once it has ended. */
+  /** From when a process may claim it; absent while it is paused and once it has ended. The state index searches by it. */
   dueAtMs: z.number().optional(),
   /** The process that works on it. */
   lease: leaseSchema.optional(),
@@ -108,14 +109,9 @@ export function occupiesBucket(job: JobRecord): boolean {
   return job.mode === 'apply' && (job.state === 'queued' || job.state === 'running');
 }
 
-/** Whether the job can still be cancelled. */
-export function isCancellable(job: Pick<JobRecord, 'state'>): boolean {
-  return job.state === 'queued' || job.state === 'running' || job.state === 'paused';
-}
-
-/** Whether the job has ended: its state never changes again. */
-export function hasEnded(job: Pick<JobRecord, 'state'>): boolean {
-  return !isCancellable(job);
+/** Whether the job has ended: its state never changes again, and until then it can be cancelled. */
+export function hasEnded({ state }: Pick<JobRecord, 'state'>): boolean {
+  return state === 'done' || state === 'failed' || state === 'cancelled';
 }
 
 // ── how a job finds its process ────────────────────────────────────────────────────────────────────────────────────
@@ -126,15 +122,6 @@ export function hasEnded(job: Pick<JobRecord, 'state'>): boolean {
 //    └── unchanged for 60 s: its process is dead, and one more lease ended without progress
 //
 // No two clocks are compared. A process that finds a lease measures, by its own steady clock, for how long it does not change.
-
-/** A record that processes claim. */
-export interface Claimable {
-  /** From when a process may claim it; absent if there is nothing to do. The state index searches by it. */
-  readonly dueAtMs?: number | undefined;
-  readonly lease?: z.infer<typeof leaseSchema> | undefined;
-  /** How many leases in a row ended without progress. */
-  readonly fruitless?: number | undefined;
-}
 
 /** After this many leases or attempts in a row without progress, the job fails. */
 export const WITHOUT_PROGRESS_MAX = 3;
@@ -150,17 +137,17 @@ export function heldBy(worker: string, nowMs: number): { readonly lease: { reado
   return { lease: { worker }, dueAtMs: nowMs + HELD_MS };
 }
 
-/** Whether a process may claim the record now, by its clock. */
-export function isDue({ dueAtMs }: Pick<Claimable, 'dueAtMs'>, nowMs: number): boolean {
+/** Whether a process may claim the job now, by its clock. */
+export function isDue({ dueAtMs }: Pick<JobRecord, 'dueAtMs'>, nowMs: number): boolean {
   return dueAtMs !== undefined && (dueAtMs <= nowMs || dueAtMs > nowMs + DUE_AHEAD_MAX_MS);
 }
 
 /** What identifies one state of a lease: it changes with each renewal. */
-export function leaseName({ lease, dueAtMs = 0 }: Claimable): string | undefined {
+export function leaseName({ lease, dueAtMs = 0 }: JobRecord): string | undefined {
   return lease && `${lease.worker} ${dueAtMs}`;
 }
 
-/** Whether a record can be claimed. `taken`: it can, with this number of leases without progress. */
+/** Whether a job can be claimed. `taken`: it can, with this number of leases without progress. */
 export type Claim =
   | { readonly kind: 'taken'; readonly fruitless: number }
   /** It is not due, because another process was faster, or there is nothing to do. */
@@ -169,19 +156,18 @@ export type Claim =
   /** Too many leases in a row ended without progress: the job must fail. */
   | { readonly kind: 'poisonous' };
 
-/** Decides whether the record can be claimed. `isOver`: its lease has not changed for WATCH_MS. A dead process's lease counts as one without progress, which bounds work that kills its process; a lease that was given back does not count. */
-export function claimOf(record: Claimable, nowMs: number, isOver: boolean): Claim {
-  const { lease, fruitless = 0 } = record;
-  if (!isDue(record, nowMs)) return { kind: 'early' };
+/** Decides whether the job can be claimed. `isOver`: its lease has not changed for WATCH_MS. A dead process's lease counts as one without progress, which bounds work that kills its process; a lease that was given back does not count. */
+export function claimOf(job: JobRecord, nowMs: number, isOver: boolean): Claim {
+  const { lease, fruitless = 0 } = job;
+  if (!isDue(job, nowMs)) return { kind: 'early' };
   if (lease !== undefined && !isOver) return { kind: 'leased' };
   const leases = fruitless + (lease === undefined ? 0 : 1);
   return leases >= WITHOUT_PROGRESS_MAX ? { kind: 'poisonous' } : { kind: 'taken', fruitless: leases };
 }
 
-/** The record without its lease and its due time: nothing happens until someone makes it due again. */
-export function asleep<Record extends Claimable>(record: Record): Omit<Record, 'lease' | 'dueAtMs'> {
-  const { lease: _, dueAtMs: __, ...rest } = record;
-  return rest;
+/** The job without its lease and its due time: nothing happens until someone makes it due again. */
+export function asleep(job: JobRecord): JobRecord {
+  return omit(job, 'lease', 'dueAtMs');
 }
 
 const MINUTE_MS = 60_000;

@@ -15,6 +15,9 @@ const troubleSchema = z.object({
 });
 export type Trouble = z.infer<typeof troubleSchema>;
 
+/** How soon a message that is visible again is received and settled, by any process. */
+export const SETTLED_MS = 30_000;
+
 /** A bucket's messages that the process has put back because they could not be served. */
 const hiddenSchema = z.object({
   bucket: z.string(),

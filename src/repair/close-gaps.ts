@@ -30,25 +30,13 @@ import { RequestError } from '../base/request-error.ts';
 import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
 import type { Clock } from '../process/clock.ts';
 import type { BucketListing } from '../aws/storage.ts';
+import type { ReindexJobs } from './job-requests.ts';
 import { gapIdsOf, listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { sideBySide, withDeadline } from '../process/async.ts';
 
-/** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
-export type StartJob = (
-  request: {
-    readonly bucket: string;
-    readonly prefix: string;
-    readonly mode: 'apply';
-    readonly requestedBy: 'gap' | 'schedule';
-    readonly tags?: boolean;
-    readonly fill?: boolean;
-  },
-  signal?: AbortSignal,
-) => Promise<JobRecord>;
-
 interface CloseGapsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly startJob: StartJob;
+  readonly startJob: ReindexJobs['start'];
   readonly askToRepair: AskToRepair;
 }
 
@@ -66,7 +54,7 @@ const ASKING_MAX_MS = 60_000;
  * reported, and the other buckets are still visited. Throws the store's fault.
  */
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
-  const { state, startJob, askToRepair, clock, telemetry } = dependencies;
+  const { state, startJob, clock, telemetry } = dependencies;
   /** Ended jobs, which never change again and so are read only once. */
   const ended = new LRUCache<string, JobRecord>({ max: ENDED_MAX });
 
@@ -160,7 +148,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   async function mayBegin(due: DirtyMark, signal: AbortSignal): Promise<boolean> {
     const record = await readRecord(state, refs.bucket(due.bucket), signal);
     if (record === undefined) return true;
-    const answer = await askToRepair(record, due.prefix ?? '', signal);
+    const answer = await dependencies.askToRepair(record, due.prefix ?? '', signal);
     if ('atMs' in answer) return dueAtMs(due, answer.atMs) <= answer.atMs + FAST_MAX_MS;
     const { code, reason: what } = answer;
     const reason = `the bucket cannot be re-indexed now: ${code}: ${what}`;
@@ -238,27 +226,28 @@ interface AskDependencies {
 }
 
 /**
- * Creates the function that asks whether a bucket can be re-indexed now: S3 for one key of its listing, and its index for a write that
- * stores nothing. A job that begins and can do nothing would occupy the bucket and fail again and again.
+ * Asks whether a bucket can be re-indexed now: S3 for one key of its listing, and its index for a write that stores nothing. A job that
+ * begins and can do nothing would occupy the bucket and fail again and again.
  */
-export function createAskToRepair({ listing, objects, clock }: AskDependencies): AskToRepair {
-  return async function askToRepair(bucket, prefix, signal) {
-    const late = (): Error => new FaultError('s3.unavailable', `${bucket.bucket}: no answer within ${ANSWER_MAX_MS / 1_000} s`);
-    const ask = async (either: AbortSignal): Promise<{ readonly atMs: number }> => {
-      // one request; any answer suffices, whether the page has a key or not
-      const { observedAtMs, answeredAtMs = observedAtMs } = await listing.page(
-        bucket,
-        { prefix, after: '', limit: 1, followMsMax: 0 },
-        either,
-      );
-      await objects.probeBucket(bucket.bucket, either);
-      return { atMs: answeredAtMs };
-    };
-    try {
-      return await withDeadline(clock, { maxMs: ANSWER_MAX_MS, late }, ask, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      return faultOf(error);
-    }
+export async function askToRepair(
+  { listing, objects, clock }: AskDependencies,
+  ...[bucket, prefix, signal]: Parameters<AskToRepair>
+): ReturnType<AskToRepair> {
+  const late = (): Error => new FaultError('s3.unavailable', `${bucket.bucket}: no answer within ${ANSWER_MAX_MS / 1_000} s`);
+  const ask = async (either: AbortSignal): Promise<{ readonly atMs: number }> => {
+    // one request; any answer suffices, whether the page has a key or not
+    const { observedAtMs, answeredAtMs = observedAtMs } = await listing.page(
+      bucket,
+      { prefix, after: '', limit: 1, followMsMax: 0 },
+      either,
+    );
+    await objects.probeBucket(bucket.bucket, either);
+    return { atMs: answeredAtMs };
   };
+  try {
+    return await withDeadline(clock, { maxMs: ANSWER_MAX_MS, late }, ask, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return faultOf(error);
+  }
 }

@@ -31,16 +31,6 @@ const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 /** The most jobs that are stored, including a thousand ended ones, because the metrics read all of them every few seconds. */
 const JOBS_MAX = 2_000;
 
-/** A job that Tally itself requests. */
-interface OwnRequest {
-  readonly bucket: string;
-  readonly prefix: string;
-  readonly mode: JobRecord['mode'];
-  readonly requestedBy: 'gap' | 'schedule';
-  /** Whether to read all objects' tags again. */
-  readonly tags?: boolean;
-}
-
 export interface ReindexJobs {
   /**
    * Stores a new job. Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.limit` and `bucket.not-connected`.
@@ -63,8 +53,11 @@ export interface ReindexJobs {
    * them and has not ended. Throws `job.nothing-waits`.
    */
   decline(id: string, signal?: AbortSignal): Promise<Job>;
-  /** Requests a job for Tally's own work. Throws as request() does. */
-  start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
+  /** Requests a job for Tally's own work. `tags`, `fill`: as in its record. Throws as request() does. */
+  readonly start: (
+    request: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'tags' | 'fill'> & { readonly requestedBy: 'gap' | 'schedule' },
+    signal?: AbortSignal,
+  ) => Promise<JobRecord>;
   /** Cancels all jobs of a bucket that have not ended. */
   cancelOf(bucket: string): Promise<void>;
 }

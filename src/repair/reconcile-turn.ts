@@ -67,7 +67,7 @@ const HEADS_MAX = 48;
  * answered. The turns share them: four turns or more have one each, and a single one has enough to keep the index busy. A turn settles
  * at most two slices with HEADs, so that few HEADs are sent before the tombstones are reserved.
  */
-const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
+const SETTLING = { ofAll: 6, withHeads: 2 };
 /**
  * How many slices of a report are settled at the same time. A slice with a difference waits five seconds, so a part in which every page
  * has one is compared at 3,200 keys a second.
@@ -85,7 +85,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
   const settle = createSettleSlice({ ...dependencies, writeAll, head });
 
   let turns = 0;
-  const settlingMax = (): number => Math.max(1, Math.min(SETTLING.ofTurn, Math.floor(SETTLING.ofAll / turns)));
+  const settlingMax = (): number => Math.max(1, Math.floor(SETTLING.ofAll / turns));
 
   return async function reconcileTurn(request, controls, signal) {
     signal.throwIfAborted();
@@ -118,7 +118,6 @@ function createTurn(
   const { settle, settlingMax } = parts;
   const { tombstones, leave } = controls;
   const progress = createTurnProgress(request.after, controls.progressed);
-  const nextSlice = createNextSlice(request);
 
   /** Compares from the cursor on. Slices that are not committed at the end are dropped, and the next turn repeats them. */
   async function run(): Promise<Ended | Fault> {
@@ -155,7 +154,7 @@ function createTurn(
     for (let listedFrom = 0, isWhole = false; !isWhole;) {
       // a page's first slice is always compared: passing pages without keys may have taken longer than a turn
       if (controls.shouldEnd() || (listedFrom > 0 && controls.isOver())) return 'ended';
-      const slice = await nextSlice(page, listedFrom, scan);
+      const slice = await nextSlice(request, page, listedFrom, scan);
       const { headRequested, written } = progress;
       const work = {
         ...request,
@@ -236,42 +235,42 @@ interface ComparedSlice extends SliceSides, Pick<Slice, 'comparedKeys' | 'listed
   readonly heads: number;
 }
 
-/** Compares a listing page from object number `listedFrom` on, up to its end or as many HEADs as one slice may need. Throws the store's fault. */
-type NextSlice = (page: FeedPage, listedFrom: number, scan: ScanFeed) => Promise<ComparedSlice>;
-
 /** How many HEADs one slice may need. They must end before its listing writes expire: at 100 ms each and two at a time, they take 5 s. */
 const SLICE_HEADS_MAX = 100;
 
-/** Creates the function. */
-function createNextSlice(request: TurnRequest): NextSlice {
-  const findsEqual = readsTags(request);
-  const needsHead = (comparedKey: ComparedKey): boolean => mayNeedHead(comparedKey, request);
+/** A listing page's objects from this number on, and how many HEADs the slice may still need. */
+interface Rest {
+  readonly page: FeedPage;
+  readonly listedFrom: number;
+  readonly headsMax: number;
+}
 
-  /** Compares as much of the page as the scan's current page covers. */
-  async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly headsMax: number }, scan: ScanFeed) {
-    await scan.fill();
-    const through = nearerEnd(page.through, request.upTo);
-    const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
-    const sides = { ...rest, listed: page.objects, documents, documentsFrom, isDocumentsEnd, through };
-    const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, needsHead });
-    scan.at = slice.documentsTo;
-    return {
-      ...slice,
-      listed: page.objects.slice(rest.listedFrom, slice.listedTo),
-      scanned: documents.slice(documentsFrom, slice.documentsTo),
-      through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
-      heads: slice.comparedKeys.filter(needsHead).length,
-    };
+/** Compares a listing page from object number `listedFrom` on, up to its end or as many HEADs as one slice may need. Throws the store's fault. */
+async function nextSlice(request: TurnRequest, page: FeedPage, listedFrom: number, scan: ScanFeed): Promise<ComparedSlice> {
+  let slice = await comparePart(request, { page, listedFrom, headsMax: SLICE_HEADS_MAX }, scan);
+  // two scan pages for one listing page make one slice, because each slice with a difference costs a read and a bulk request
+  while (!slice.isWhole && slice.heads < SLICE_HEADS_MAX) {
+    const rest = { page, listedFrom: slice.listedTo, headsMax: SLICE_HEADS_MAX - slice.heads };
+    slice = joined(slice, await comparePart(request, rest, scan));
   }
+  return slice;
+}
 
-  return async function nextSlice(page, listedFrom, scan) {
-    let slice: ComparedSlice = await comparePart(page, { listedFrom, headsMax: SLICE_HEADS_MAX }, scan);
-    // two scan pages for one listing page make one slice, because each slice with a difference costs a read and a bulk request
-    while (!slice.isWhole && slice.heads < SLICE_HEADS_MAX) {
-      const rest = { listedFrom: slice.listedTo, headsMax: SLICE_HEADS_MAX - slice.heads };
-      slice = joined(slice, await comparePart(page, rest, scan));
-    }
-    return slice;
+/** Compares as much of the page as the scan's current page covers. */
+async function comparePart(request: TurnRequest, { page, ...rest }: Rest, scan: ScanFeed): Promise<ComparedSlice> {
+  await scan.fill();
+  const needsHead = (comparedKey: ComparedKey): boolean => mayNeedHead(comparedKey, request);
+  const through = nearerEnd(page.through, request.upTo);
+  const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
+  const sides = { ...rest, listed: page.objects, documents, documentsFrom, isDocumentsEnd, through };
+  const slice = compareSides({ ...sides, findsEqual: readsTags(request), enrich: request.bucket.enrich, needsHead });
+  scan.at = slice.documentsTo;
+  return {
+    ...slice,
+    listed: page.objects.slice(rest.listedFrom, slice.listedTo),
+    scanned: documents.slice(documentsFrom, slice.documentsTo),
+    through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
+    heads: slice.comparedKeys.filter(needsHead).length,
   };
 }
 

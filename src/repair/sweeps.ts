@@ -13,7 +13,7 @@ import { movedMarks } from '../records/position.ts';
 import { hasEnded, type JobRecord } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { readRecord, refs, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
-import type { StartJob } from './close-gaps.ts';
+import type { ReindexJobs } from './job-requests.ts';
 import { LRUCache } from 'lru-cache';
 import { clockOfMs } from '../ordering/clock.ts';
 import { isAnyHeld } from '../observing/gaps.ts';
@@ -89,7 +89,7 @@ export async function purgeAudit(
 //                                                     └──── the job failed ┘ six hours later
 
 interface FullSweepParts extends WithPorts<'state' | 'clock'> {
-  readonly startJob: StartJob;
+  readonly startJob: ReindexJobs['start'];
   /** From one compare of a bucket to the next; 0: never. */
   readonly intervalMs: number;
 }

@@ -28,7 +28,7 @@ import { createS3Lifecycle } from '../aws/s3-lifecycle.ts';
 import { processActor } from '../process/process-actor.ts';
 import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { watchIndices } from '../connect/index-identity.ts';
-import { createAskToRepair, createCloseGaps, type StartJob } from '../repair/close-gaps.ts';
+import { askToRepair, createCloseGaps } from '../repair/close-gaps.ts';
 import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
 import { lookForOverdue } from '../repair/overdue.ts';
 import { createSweepDeletes, createVisitUnsettled, purgeAudit, unsettledDue, visitFull, visitTombstones } from '../repair/sweeps.ts';
@@ -41,8 +41,7 @@ import { connectionsDue, visitConnection } from '../connect/watch.ts';
 /** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
 export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
   if (!core.settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
-  const startJob: StartJob = (request, signal) => core.jobs.start(request, signal);
-  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair: createAskToRepair(core) });
+  const closeGaps = createCloseGaps({ ...core, startJob: core.jobs.start, askToRepair: (...asked) => askToRepair(core, ...asked) });
   const role = createRole({ ...core, lookAtGaps: (bucket, signal) => closeGaps(signal, bucket) }, worker, liveIsBusy);
   const work: CheckSource = { name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) };
   return {
@@ -50,7 +49,7 @@ export function createReindexing(core: Core, worker: string, liveIsBusy: () => b
     /** Begins to look for work, and runs the scheduled work until the signal is aborted. */
     start(signal: AbortSignal): void {
       role.start();
-      startCalendar({ ...core, startJob, closeGaps }, signal);
+      startCalendar({ ...core, closeGaps }, signal);
     },
     stop: (deadline: AbortSignal): Promise<void> => role.stop(deadline),
   };
@@ -135,10 +134,10 @@ const COMPARE_WHEN_DUE: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE
 /** The share of a sweep run's maximum time during which it may start visits. The rest is for the last visit. */
 const RUN_SHARE = 3 / 4;
 
-type Calendar = Core & { readonly startJob: StartJob; readonly closeGaps: ReturnType<typeof createCloseGaps> };
+type Calendar = Core & { readonly closeGaps: ReturnType<typeof createCloseGaps> };
 
 function startCalendar(core: Calendar, signal: AbortSignal): void {
-  const { settings, startJob, closeGaps } = core;
+  const { settings, closeGaps } = core;
   const schedules = createSchedules(core);
   const observe = observerOf(core);
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
@@ -162,7 +161,7 @@ function startCalendar(core: Calendar, signal: AbortSignal): void {
   }
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
-  sweep(COMPARE_WHEN_DUE, 'full', (bucket, runSignal) => visitFull({ ...core, startJob, intervalMs }, bucket, runSignal));
+  sweep(COMPARE_WHEN_DUE, 'full', (bucket, runSignal) => visitFull({ ...core, startJob: core.jobs.start, intervalMs }, bucket, runSignal));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

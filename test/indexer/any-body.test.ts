@@ -111,8 +111,7 @@ function fieldsOf(site: Site): readonly (readonly [Json, string])[] {
   const owners = [...new Set([...site.around, site.bucket, site.object])];
   return owners.flatMap((owner) =>
     Object.keys(owner).flatMap((field) => {
-      const leads =
-        (owner === site.bucket && field === site.bucketField) || (owner === site.object && field === 'key');
+      const leads = (owner === site.bucket && field === site.bucketField) || (owner === site.object && field === 'key');
       return leads || kept.has(owner[field]) || Array.isArray(owner) ? [] : [[owner, field] as const];
     }),
   );

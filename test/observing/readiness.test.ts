@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { faults } from '../../src/base/fault.ts';
-import { checkOfFault, createLastFailure, createReadiness, OK, type CheckSource, type ReadinessCheck } from '../../src/observing/readiness.ts';
+import {
+  checkOfFault,
+  createLastFailure,
+  createReadiness,
+  OK,
+  type CheckSource,
+  type ReadinessCheck,
+} from '../../src/observing/readiness.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 
 const failed: ReadinessCheck = { status: 'failed', code: 'index.unreachable' };

@@ -13,7 +13,7 @@ import type { z } from 'zod';
 import type { StateKind } from '../../../src/records/state-kind.ts';
 import { isDue, jobSchema, occupiesBucket, type JobRecord } from '../../../src/records/job.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
-import { createAskToRepair, createCloseGaps, type StartJob } from '../../../src/repair/close-gaps.ts';
+import { askToRepair, createCloseGaps, type AskToRepair } from '../../../src/repair/close-gaps.ts';
 import { createSchedules } from '../../../src/repair/schedules.ts';
 import { visitFull } from '../../../src/repair/sweeps.ts';
 import { createSweep } from '../../../src/observing/sweep.ts';
@@ -101,13 +101,12 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   function createProcess(skewMs: number) {
     const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
     const ownJobs = createReindexJobs({ state, clock: own, telemetry });
-    const startJob: StartJob = (request, signal) => ownJobs.start(request, signal);
-    const askToRepair = createAskToRepair({ listing: s3, objects, clock });
-    const closing = { startJob, askToRepair, clock: own, telemetry };
+    const ask: AskToRepair = (...asked) => askToRepair({ listing: s3, objects, clock }, ...asked);
+    const closing = { startJob: ownJobs.start, askToRepair: ask, clock: own, telemetry };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
     const tidy = (): Promise<void> => tidyJobs({ state, clock: own });
     const sweepFull = createSweep({ state, clock: own, telemetry, runMaxMs: MINUTE_MS, random: () => 0 }, 'full', (bucket, signal) =>
-      visitFull({ state, startJob, clock: own, intervalMs: 7 * DAY_MS }, bucket, signal),
+      visitFull({ state, startJob: ownJobs.start, clock: own, intervalMs: 7 * DAY_MS }, bucket, signal),
     );
     const schedules = createSchedules({ state, clock: own, telemetry });
     const work = [

@@ -3,8 +3,8 @@ import type { BucketSource } from '../../../src/records/bucket.ts';
 import type { Fault } from '../../../src/base/fault.ts';
 import { markId, type GapReport } from '../../../src/records/dirty.ts';
 import { jobSchema, type JobRecord } from '../../../src/records/job.ts';
-import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/repair/close-gaps.ts';
-import { createReindexJobs } from '../../../src/repair/job-requests.ts';
+import { createCloseGaps, type AskToRepair } from '../../../src/repair/close-gaps.ts';
+import { createReindexJobs, type ReindexJobs } from '../../../src/repair/job-requests.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';
 import type { StateStore } from '../../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
@@ -20,13 +20,12 @@ type CloseGapsParts = Parameters<typeof createCloseGaps>[0];
 /** The round that closes the gaps of a world with jobs. Its buckets and indices answer, unless `more` says otherwise. */
 export function closeGapsOf(
   world: Pick<CloseGapsParts, 'state' | 'clock' | 'telemetry'> & {
-    readonly jobs: { readonly start: StartJob };
+    readonly jobs: Pick<ReindexJobs, 'start'>;
   },
   more: Partial<CloseGapsParts> = {},
 ): ReturnType<typeof createCloseGaps> {
   const { state, clock, telemetry, jobs } = world;
-  const startJob: StartJob = (request, signal) => jobs.start(request, signal);
-  const parts = { state, clock, telemetry, startJob, askToRepair: async () => ({ atMs: clock.nowMs() }) };
+  const parts = { state, clock, telemetry, startJob: jobs.start, askToRepair: async () => ({ atMs: clock.nowMs() }) };
   return createCloseGaps({ ...parts, ...more });
 }
 
@@ -43,7 +42,8 @@ export async function createGapWorld({ wrap = (state) => state }: GapWorldOption
   const wrapped = wrap(state);
   const jobs = createReindexJobs({ state: wrapped, clock, telemetry });
   let refusal: Error | undefined;
-  const startJob: StartJob = (request, signal) => (refusal === undefined ? jobs.start(request, signal) : Promise.reject(refusal));
+  const startJob: ReindexJobs['start'] = (request, signal) =>
+    refusal === undefined ? jobs.start(request, signal) : Promise.reject(refusal);
   let fault: Fault | undefined;
   const asked: string[] = [];
   const askToRepair: AskToRepair = async ({ bucket }, prefix) => {

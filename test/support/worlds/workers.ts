@@ -6,7 +6,7 @@
 import { CLOSE_GAPS_NAME } from '../../../src/records/schedule.ts';
 import type { FaultCode } from '../../../src/base/fault.ts';
 import { markSchema, type DirtyMark } from '../../../src/records/dirty.ts';
-import { createAskToRepair, createCloseGaps } from '../../../src/repair/close-gaps.ts';
+import { askToRepair, createCloseGaps, type AskToRepair } from '../../../src/repair/close-gaps.ts';
 import { createSchedules } from '../../../src/repair/schedules.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
@@ -225,8 +225,8 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   const stops = { probeCluster: () => objects.probe(), stopped: end.signal };
   const role = createRepair({ ...common, ...stops, store, s3: storage, worker, listings: 2 });
   const jobs = createReindexJobs(common);
-  const askToRepair = createAskToRepair({ listing: storage, objects, clock });
-  const closeGaps = createCloseGaps({ ...common, startJob: (request, signal) => jobs.start(request, signal), askToRepair });
+  const ask: AskToRepair = (...asked) => askToRepair({ listing: storage, objects, clock }, ...asked);
+  const closeGaps = createCloseGaps({ ...common, startJob: jobs.start, askToRepair: ask });
   const schedules = createSchedules(common);
   const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, runMaxMs: 2 * MINUTE_MS };
   // the record of this schedule shows the workers that gaps are closed
