@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import type { Store } from '../../src/store/store.ts';
+import type { Breadth } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { contractWorld, DAY_MS, iso, live, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
@@ -11,7 +12,7 @@ const tombstone = (bucket: string, key: string, more: Partial<ObjectDocument> = 
   tombstoneOf(bucket, key, { deleted_at: iso(NOON_MS), ...more });
 
 /** Declares the contract’s tests for one store. */
-export function maintenanceContract(name: string, open: () => Promise<OpenStore>): void {
+export function maintenanceContract(name: string, open: () => Promise<OpenStore>, { runs }: Pick<Breadth, 'runs'>): void {
   describe(`${name} keeps the contract of maintenance`, () => {
     const world = contractWorld(open);
     const { newBucket, write } = world;
@@ -120,7 +121,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
           const asked = await Promise.all([store, memory].map((each) => askAll(each, bucket, { after: `${prefix}${after}`, ...page })));
           expect(asked[0]).toEqual(asked[1]);
         }),
-        { numRuns: 40 },
+        { numRuns: runs },
       );
     });
   });

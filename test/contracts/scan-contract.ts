@@ -4,10 +4,11 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { compareKeys } from '../../src/base/key-order.ts';
 import type { Store } from '../../src/store/store.ts';
+import type { Breadth } from '../support/breadth.ts';
 import { awkwardKeys, contractWorld, keysOf, live, tombstone, unique, type OpenStore } from './world.ts';
 
 /** Declares the scan's tests for one store. */
-export function scanContract(name: string, open: () => Promise<OpenStore>): void {
+export function scanContract(name: string, open: () => Promise<OpenStore>, { runs }: Pick<Breadth, 'runs'>): void {
   describe(`${name} is scanned as the contract says`, () => {
     const world = contractWorld(open);
     const { newBucket, write } = world;
@@ -69,7 +70,7 @@ export function scanContract(name: string, open: () => Promise<OpenStore>): void
           expect(keysOf(found)).toEqual(expected);
           expect(await store.scan.countLive(bucket, prefix)).toBe(awkwardKeys.filter((key) => key.startsWith(prefix)).length);
         }),
-        { numRuns: 150, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: false },
+        { numRuns: runs },
       );
     });
 

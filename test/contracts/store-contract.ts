@@ -313,6 +313,18 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     });
 
     describe('search', () => {
+      /** One index for the cases on words: each has its keys below a prefix of its own, which has no word. */
+      let shared: string;
+      beforeAll(async () => {
+        shared = await newBucket();
+      });
+      let cases = 0;
+      async function below(...keys: readonly string[]): Promise<{ readonly bucket: string; readonly prefix: string }> {
+        const prefix = `${'+'.repeat(++cases)}/`;
+        await write(keys.map((key) => live(shared, prefix + key)));
+        return { bucket: shared, prefix };
+      }
+
       it.each([
         [
           'reports/2024/Q1-Summary_final.PDF',
@@ -328,9 +340,8 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         ['iPhone15Pro/dataSet0/scan_0042', ['iphone', 'IPHONE15PRO', 'iphone15p', 'dataset', 'dataset0 42', 'phone 15']],
         ['\u{10400}\u{10401}/\u{1d49c}bc/\ufb01le', ['\u{10428}\u{10429}', 'abc', 'fil']],
       ])('finds %s by its words: each whole, the last as a prefix', async (key, queries) => {
-        const bucket = await newBucket();
-        await write([live(bucket, key), live(bucket, 'unrelated')]);
-        for (const text of queries) await expectFound({ bucket, ...wordsQuery(text) }, [key]);
+        const place = await below(key, 'unrelated');
+        for (const text of queries) await expectFound({ ...place, ...wordsQuery(text) }, [place.prefix + key]);
       });
 
       it.each([
@@ -345,31 +356,29 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         ['running', ['run running', 'runs']],
         ['٣٤', ['34']],
       ])('does not find %s by what are not its words', async (key, queries) => {
-        const bucket = await newBucket();
-        await write([live(bucket, key)]);
-        await expectFound({ bucket }, [key]);
-        for (const text of queries) expect(await store.objects.search({ bucket, limit: 10, ...wordsQuery(text) }), text).toEqual([]);
+        const place = await below(key);
+        await expectFound(place, [place.prefix + key]);
+        for (const text of queries) expect(await store.objects.search({ ...place, limit: 10, ...wordsQuery(text) }), text).toEqual([]);
       });
 
       it('finds keys whose words are the operators of a query language', async () => {
-        const bucket = await newBucket();
-        await write([live(bucket, 'and/or/not/near'), live(bucket, 'words')]);
-        await expectFound({ bucket, ...wordsQuery('AND or NOT near') }, ['and/or/not/near']);
-        await expectFound({ bucket, ...wordsQuery('words') }, ['words']);
+        const place = await below('and/or/not/near', 'words');
+        await expectFound({ ...place, ...wordsQuery('AND or NOT near') }, [`${place.prefix}and/or/not/near`]);
+        await expectFound({ ...place, ...wordsQuery('words') }, [`${place.prefix}words`]);
       });
 
       it('takes words of 64 letters, whole and as a prefix', async () => {
-        const bucket = await newBucket();
         const long = '\u00f8\u{10428}'.repeat(32);
-        await write([live(bucket, `${long}/x`)]);
-        await expectFound({ bucket, ...wordsQuery(`${long} x`) }, [`${long}/x`]);
-        await expectFound({ bucket, ...wordsQuery(`x ${long}`) }, [`${long}/x`]);
+        const place = await below(`${long}/x`);
+        for (const text of [`${long} x`, `x ${long}`]) {
+          await expectFound({ ...place, ...wordsQuery(text) }, [`${place.prefix}${long}/x`]);
+        }
       });
 
       it('goes on from a cursor whose document is gone, or that lies in another bucket', async () => {
-        const shared = unique('cursor');
-        const first = await newBucket(`a${shared}`);
-        const second = await newBucket(`b${shared}`);
+        const both = unique('cursor');
+        const first = await newBucket(`a${both}`);
+        const second = await newBucket(`b${both}`);
         await write([live(first, 'k1'), live(first, 'k3'), live(second, 'k0'), live(second, 'k2')]);
         await expectFound({ bucket: first, after: { bucket: first, key: 'k2' } }, ['k3']);
         await expectFound({ bucket: first, after: { bucket: second, key: 'k0' } }, []);

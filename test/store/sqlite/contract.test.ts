@@ -12,6 +12,7 @@ import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import type { OpenStore } from '../../contracts/world.ts';
+import { isLong, type Breadth } from '../../support/breadth.ts';
 
 async function openSqliteStore(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
@@ -25,12 +26,14 @@ async function openSqliteStore(): Promise<OpenStore> {
   };
 }
 
+const whole = (runs: number): Breadth => ({ runs, isWhole: true });
+
 storeContract('SQLite', openSqliteStore);
 auditContract('SQLite', openSqliteStore);
-scanContract('SQLite', openSqliteStore);
-searchContract('SQLite', openSqliteStore);
+scanContract('SQLite', openSqliteStore, whole(150));
+searchContract('SQLite', openSqliteStore, whole(isLong ? 2_000 : 150));
 usageContract('SQLite', openSqliteStore);
-maintenanceContract('SQLite', openSqliteStore);
+maintenanceContract('SQLite', openSqliteStore, whole(40));
 feedContract('SQLite', openSqliteStore);
 enrichmentContract('SQLite', { open: openSqliteStore, takesAnyLength: true });
-withinContract('SQLite', openSqliteStore, 100);
+withinContract('SQLite', openSqliteStore, whole(100));
