@@ -1,4 +1,4 @@
-/** The search box's fields, and the closest field to an unknown name. */
+/** The search box's fields, and the test of each value. */
 
 import { isBucketName } from '../base/bucket-name.ts';
 import type { Test } from '../store/conditions.rules.ts';
@@ -30,67 +30,6 @@ export function isFieldName(text: string): text is FieldName {
 
 export function isCompared(name: string): boolean {
   return isFieldName(name) && compared.has(name);
-}
-
-/** Other names for fields, from the API and from other programs. */
-const otherNames: ReadonlyMap<string, FieldName> = new Map([
-  ['extension', 'ext'],
-  ['extensions', 'ext'],
-  ['filetype', 'ext'],
-  ['content_type', 'type'],
-  ['content-type', 'type'],
-  ['mime', 'type'],
-  ['storage_class', 'class'],
-  ['storage-class', 'class'],
-  ['storage', 'class'],
-  ['metadata', 'meta'],
-  ['user_metadata', 'meta'],
-  ['last_modified', 'modified'],
-  ['date', 'modified'],
-  ['newer', 'modified'],
-  ['older', 'modified'],
-  ['age', 'modified'],
-  ['folder', 'prefix'],
-  ['path', 'prefix'],
-  ['dir', 'prefix'],
-  ['in', 'prefix'],
-  ['name', 'key'],
-  ['md5', 'etag'],
-  ['bytes', 'size'],
-  ['length', 'size'],
-] satisfies [string, FieldName][]);
-
-/** Words further apart are different words. */
-const DISTANCE_MAX = 2;
-/** Longer names resemble no field. */
-const NAME_LENGTH_MAX = 32;
-
-/** The field that an unknown name probably means; undefined if none is close. */
-export function nearestField(name: string): FieldName | undefined {
-  const lower = name.toLowerCase();
-  if (lower.length > NAME_LENGTH_MAX) return undefined;
-  const other = otherNames.get(lower) ?? fieldNames.find((field) => field === lower);
-  if (other !== undefined) return other;
-  const nearest = fieldNames
-    .map((field) => ({ field, apart: distanceOf(lower, field) }))
-    // in a short name, two letters are most of it
-    .filter(({ field, apart }) => apart <= Math.min(DISTANCE_MAX, Math.ceil(field.length / 3)))
-    .toSorted((a, b) => a.apart - b.apart);
-  return nearest[0]?.field;
-}
-
-/** The number of insertions, deletions and replacements between two texts. */
-function distanceOf(a: string, b: string): number {
-  let before = Array.from({ length: b.length + 1 }, (_, at) => at);
-  for (let row = 1; row <= a.length; row += 1) {
-    const line = [row];
-    for (let at = 1; at <= b.length; at += 1) {
-      const replaced = (before[at - 1] ?? 0) + (a[row - 1] === b[at - 1] ? 0 : 1);
-      line.push(Math.min(replaced, (before[at] ?? 0) + 1, (line[at - 1] ?? 0) + 1));
-    }
-    before = line;
-  }
-  return before[b.length] ?? 0;
 }
 
 type Made = Test | { readonly mistake: string };

@@ -15,7 +15,7 @@
  */
 import { queryWordsOf } from '../ordering/words.ts';
 import type { Condition, Test } from '../store/conditions.rules.ts';
-import { fieldNames, isCompared, isFieldName, nearestField, type FieldName, fieldTest } from './fields.rules.ts';
+import { fieldNames, isCompared, isFieldName, type FieldName, fieldTest } from './fields.rules.ts';
 import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.rules.ts';
 import { isAddress, locationOf } from './location.rules.ts';
 import { containedText, isPattern, patternOf } from '../store/pattern.rules.ts';
@@ -202,12 +202,10 @@ const FIELDS = fieldNames.join(', ');
 const EXAMPLES: Readonly<Partial<Record<FieldName, string>>> = { size: '>1G', modified: '<7d', deleted: '<24h' };
 
 function unknownField({ position, negated }: Lexeme, name: string): Mistake {
-  const nearest = nearestField(name);
   const shown = name.slice(0, 32);
-  const meant = nearest === undefined ? '' : `; did you mean ${nearest}${isCompared(nearest) ? (EXAMPLES[nearest] ?? '') : ':'}?`;
   return {
     position: negated ? position + 1 : position,
-    message: `there is no field ${shown}${meant === '' ? `; the fields are ${FIELDS}, and a tag is written tag:${shown}=VALUE.` : meant} Put the text in quotes to search for it`,
+    message: `there is no field ${shown}; the fields are ${FIELDS}, and a tag is written tag:${shown}=VALUE. Put the text in quotes to search for it`,
   };
 }
 

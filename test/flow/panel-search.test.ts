@@ -99,7 +99,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.keyboard.press('Enter');
     const alert = page.getByRole('alert');
     await alert.waitFor();
-    expect(await alert.innerText()).toContain('did you mean ext:?');
+    expect(await alert.innerText()).toContain('there is no field extn');
     expect(await page.getByRole('region', { name: 'Objects found' }).count()).toBe(0);
     expect(await alert.locator('code').innerText()).toBe('bucket:demo extn:pdf');
     expect(await alert.locator('mark').innerText()).toBe('extn:pdf');

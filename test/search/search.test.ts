@@ -145,7 +145,7 @@ describe('search', () => {
 
   it.each<[Partial<SearchRequest>, string]>([
     [{ query: 'a', q: 'b' }, 'query: cannot be combined with q'],
-    [{ query: 'cat extn:pdf' }, 'query: at character 5: there is no field extn; did you mean ext:?'],
+    [{ query: 'cat extn:pdf' }, 'query: at character 5: there is no field extn; the fields are bucket, '],
     [{ query: 'a', tz: 'Mars' }, 'tz: must be a time zone'],
     [{ contains: 'ab' }, 'contains: a text needs at least 3 characters'],
     [{ tag: ['a=b', 'owner=*'] }, 'tag: this does not accept a pattern: write tag:NAME for any value'],

@@ -51,7 +51,7 @@ const rooms: Readonly<Record<string, Room>> = {
   repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_060, first: 'repair/close-gaps.ts' },
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_350, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_550, first: 'identity/logins.ts' },
-  search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_850, first: 'search/parse.rules.ts' },
+  search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_800, first: 'search/parse.rules.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],
     lines: 2_700,
