@@ -86,8 +86,6 @@ export interface ObjectFilter {
   readonly key?: string;
   readonly prefix?: string;
   readonly words?: QueryWords;
-  /** The extension of the key, in lower case and without the dot. */
-  readonly extension?: string;
   readonly where?: readonly Condition[];
   /** Tombstones instead of live documents. */
   readonly deleted?: boolean;

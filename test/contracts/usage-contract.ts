@@ -97,7 +97,7 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
       ['a text', { where: [holds({ kind: 'contains', text: 'e.txt' })] }],
       ['a prefix of names', { where: [holds({ kind: 'prefix', value: 'a/t' })] }],
       ['a key', { key: 'a/one.txt' }],
-      ['an extension', { extension: 'gz' }],
+      ['an extension', { where: [holds({ kind: 'extension', value: 'gz' })] }],
       ['words', { words: queryWordsOf('thr')! }],
       ['words that nothing has', { words: queryWordsOf('nothing')! }],
       ['the largest groups', { limit: 1 }],

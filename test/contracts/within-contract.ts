@@ -134,7 +134,7 @@ const filters: readonly (readonly [string, ObjectFilter])[] = [
   ['with a key', { key: 'report' }],
   ['with words', { words: queryWordsOf('report')! }],
   ['with words in a bucket below a folder', { bucket: ONE, prefix: 'many/', words: queryWordsOf('report txt')! }],
-  ['with an extension', { extension: 'gz' }],
+  ['with an extension', { where: [holds({ kind: 'extension', value: 'gz' })] }],
   ['with conditions', { where: [holds({ kind: 'size', min: 2 }), { anyOf: [{ kind: 'class', value: 'GLACIER' }], negated: true }] }],
   ['with conditions that are read in many short calls', { where: [{ anyOf: costly, negated: false }] }],
   ['with words and conditions', { words: queryWordsOf('report')!, where: [holds({ kind: 'prefix', value: 'many/0' })] }],

@@ -1,6 +1,5 @@
 /** A search as an OpenSearch query. All of it is in filter context: there are no scores. */
 import type { BucketPart } from '../readable.rules.ts';
-import { defined } from '../../base/defined.ts';
 import { FOLDER_LEVELS } from '../../ordering/document.ts';
 import type { WordForm } from '../../ordering/words.ts';
 import type { Condition, SortField, Test } from '../conditions.rules.ts';
@@ -18,9 +17,9 @@ export function filterQuery(query: ObjectFilter): Query {
 
 /** The filter's conditions, without the bucket, which has its own index, and without the choice of tombstones. */
 function conditionsOf(query: ObjectFilter): readonly Query[] {
-  const { deleted = false, key, prefix = '', extension } = query;
+  const { deleted = false, key, prefix = '' } = query;
   return [
-    ...Object.entries(defined({ key, extension })).map(([field, value]) => ({ term: { [field]: value } })),
+    ...(key === undefined ? [] : [{ term: { key } }]),
     ...(prefix === '' ? [] : [{ prefix: { key: prefix } }]),
     ...(query.words ?? []).map(runQuery),
     ...(query.where ?? []).map(conditionQuery),

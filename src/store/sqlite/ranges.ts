@@ -116,8 +116,8 @@ export function keyConditions({ key }: { readonly key?: string }, { lower, upper
 }
 
 /** A filter's conditions, apart from the bounds of keys and the words. */
-export function otherConditions({ extension, where = [] }: ObjectFilter): readonly SqlCondition[] {
-  return [...(extension === undefined ? [] : [{ sql: 'extension = ?', values: [extension] }]), ...where.map(conditionSql)];
+export function otherConditions({ where = [] }: Pick<ObjectFilter, 'where'>): readonly SqlCondition[] {
+  return where.map(conditionSql);
 }
 
 export function sqlOf(conditions: readonly SqlCondition[]): string {

@@ -13,7 +13,6 @@ export function matchesFilter(document: ObjectDocument, filter: ObjectFilter): b
     (filter.bucket === undefined || document.bucket === filter.bucket) &&
     (filter.key === undefined || document.key === filter.key) &&
     (filter.prefix === undefined || document.key.startsWith(filter.prefix)) &&
-    (filter.extension === undefined || document.extension === filter.extension) &&
     (filter.within === undefined || isInOneOf(filter.within, document)) &&
     (filter.words === undefined || hasWords(documentWords(document), filter.words)) &&
     (filter.where ?? []).every((condition) => holdsFor(document, condition))
