@@ -46,12 +46,10 @@ export function reportChoices(settings: Settings, { proxy }: OuterEnvironment, t
     telemetry.info('commands cannot reach this process: it does not have the role http', { TALLY_ROLES: settings.TALLY_ROLES.join(',') });
 }
 
-/** Logs who reads, where people log in: that everyone does is a choice that the person who starts the registry must see. */
+/** Warns that everyone who logs in reads everything: the person who starts the registry must see that choice. */
 function reportReaders({ TALLY_OIDC_ISSUER: issuer, TALLY_READERS: readers, TALLY_ROLES: roles }: Settings, telemetry: Telemetry): void {
-  if (issuer === undefined || !roles.includes('http')) return;
-  if (readers === 'everyone') {
-    telemetry.warn('every user who logs in may read every bucket', { TALLY_READERS: readers, advice: 'To grant parts instead, unset it.' });
-  } else telemetry.info('users read what is granted to them; administrators read everything', { TALLY_READERS: readers });
+  if (issuer === undefined || readers !== 'everyone' || !roles.includes('http')) return;
+  telemetry.warn('every user who logs in may read every bucket', { TALLY_READERS: readers, advice: 'To grant parts instead, unset it.' });
 }
 
 /** Logs the proxy, because an unexpected one is hard to find. The log masks passwords. */

@@ -25,8 +25,8 @@ type LabelArguments<Name extends MetricName> = [LabelsOf<Name>] extends [never] 
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
- * No method throws. A call with a label value that is not in the table changes nothing, so that input from outside never creates
- * a series; most such calls do not compile. Messages of log lines are constants.
+ * No method throws. A label value that is not in the table does not compile, so that input from outside never creates a series.
+ * Messages of log lines are constants.
  */
 export interface Telemetry {
   /** Adds to a counter. */

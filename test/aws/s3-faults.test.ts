@@ -140,18 +140,8 @@ describe('a HEAD that is refused', () => {
   });
 });
 
+// that such an answer decides nothing: forged-answers.test.ts
 describe('an answer that is not certainly S3’s', () => {
-  it.each([
-    ['404 without a request ID', { status: 404, headers: foreign }],
-    ['404 that a cache repeats', { status: 404, headers: { age: '9' } }],
-    ['200 of another object', { headers: { ...foreign, etag: '"page"' } }],
-    ['200 without an etag', { headers: { ...foreign, 'content-type': 'text/html' } }],
-  ])('is asked again as a listing: %s', async (_, answer) => {
-    const { storage, asked } = await scriptedS3(({ method }) => (method === 'HEAD' ? answer : { ...pageOf(entry('k')), headers: foreign }));
-    expect((await storage.readState(target, 'k')).state).toEqual(listed);
-    expect(asked).toHaveLength(2);
-  });
-
   it('is believed for a store without request IDs, where a listing of the key shows the same', async () => {
     const head = { headers: { ...present, ...foreign, 'x-amz-meta-a': 'b' } };
     const { storage } = await scriptedS3(({ method }) => (method === 'HEAD' ? head : { ...pageOf(entry('k')), headers: foreign }));

@@ -21,6 +21,7 @@ function foreignOf({ aws, notified }: World) {
       foreignStatements(parsePolicy(policy), sidsOf({ installation: INSTALLATION, registry: REGISTRY }).all),
     ),
     topic: aws.parts.topics.get(THEIR_TOPIC)?.policy,
+    selectors: aws.parts.trails.get(trail.arn)?.selectors.list.slice(0, trail.selectors.list.length),
   };
 }
 
@@ -31,10 +32,11 @@ function alterPending({ aws }: World): void {
 
 const byTopic = { source: 'topic', topic_arn: THEIR_TOPIC } as const;
 
-/** A bucket of which others use much; for the source topic, it sends everything to their topic. */
+/** A bucket of which others use much; for the source topic, it sends everything to their topic, and for routed, there is their trail. */
 async function startPopulated(source: BucketSource): Promise<World> {
-  const world = await startWorld();
+  const world = await startWorld(source === 'routed' ? { trailArn: trail.arn } : {});
   world.populate();
+  if (source === 'routed') world.aws.parts.trails.set(trail.arn, trail);
   if (source === 'topic') world.notify([...theirs, allTo(THEIR_TOPIC)], { eventBridge: true });
   return world;
 }

@@ -16,24 +16,6 @@ const foundAs = (part: SharedPart, attributes: Readonly<Record<string, string>> 
 const changed = (attributes: Readonly<Record<string, string>>, part = bucket) => differencesOf(part, foundAs(part, attributes));
 
 describe('the parts that all buckets share', () => {
-  it('are two queues and two topics with their subscriptions, and a dead-letter queue more in another region', () => {
-    const kinds = (region: string) => partsIn(region).map(({ kind, arn }) => `${kind} ${arn.split(':').slice(3).join(':')}`);
-    const topics = (region: string) =>
-      ['events', 'routed'].flatMap((use) =>
-        ['topic', 'subscription'].map((kind) => `${kind} ${region}:${spec.account}:tally-${INSTALLATION}-${use}`),
-      );
-    const queues = [LETTERS_ARN, QUEUE_ARN].map((arn) => `queue ${arn.split(':').slice(3).join(':')}`);
-    expect(kinds(REGION)).toEqual([...queues, ...topics(REGION)]);
-    const far = `queue eu-west-1:${spec.account}:tally-${INSTALLATION}-dead-letters`;
-    expect(kinds('eu-west-1')).toEqual([...queues, far, ...topics('eu-west-1')]);
-  });
-
-  it('redrive to the dead-letter queue of their region', () => {
-    const lettersOf = (region: string) => partsIn(region).map(({ attributes }) => JSON.stringify(attributes['RedrivePolicy'] ?? ''));
-    expect(lettersOf(REGION).filter((text) => text.includes(LETTERS_ARN))).toHaveLength(3);
-    expect(lettersOf('eu-west-1').filter((text) => text.includes(`tally-${INSTALLATION}-dead-letters`))).toHaveLength(2);
-  });
-
   it('have one owner, which follows from the queue: two runs, and the Terraform module, give the same one', () => {
     expect(newOwner(QUEUE_ARN)).toEqual(newOwner(QUEUE_ARN));
     expect(newOwner(QUEUE_ARN, INSTALLATION)).toEqual({ installation: INSTALLATION, registry: newOwner(QUEUE_ARN).registry });

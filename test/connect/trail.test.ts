@@ -23,22 +23,6 @@ async function startTrail(change: Partial<ObservedTrail> = {}, settings: object 
 }
 
 describe('the trail of a routed bucket', () => {
-  it('gets the selector of the bucket beside those of others, last, with the token of a plan, and once', async () => {
-    const world = await startTrail();
-    await expect(world.apply({ source: 'routed' })).rejects.toMatchObject({
-      code: 'connect.plan-needed',
-      message: expect.stringContaining(TRAIL),
-    });
-    expect(await world.agree()).toMatchObject({ state: 'applied' });
-    expect(world.selectors()).toEqual(withSelector({ kind: 'advanced', list: [theirs] }, photos));
-    expect(world.selectors().list).toHaveLength(2);
-    expect(world.aws.writes.at(-1)).toBe('putSelectors');
-    const writes = world.aws.writes.length;
-    await world.agree();
-    expect(world.aws.writes).toHaveLength(writes);
-    expect(await world.diagnose()).toEqual([]);
-  });
-
   it('records both of two buckets that are connected at once, however far the one is when the other begins', async () => {
     for (let ahead = 0; ahead < 150; ahead += 30) {
       const world = await startTrail();
@@ -190,10 +174,9 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
-  it.each<[string, Selectors]>([
-    ['basic', { kind: 'basic', list: [management] }],
-    ['advanced', trail.selectors],
-  ])('is changed wherever an apply and a removal are killed, and has then what it had before: %s', async (_, selectors) => {
+  // an advanced one: apply.test.ts
+  it('with basic selectors is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
+    const selectors: Selectors = { kind: 'basic', list: [management] };
     for (let at = 1; at <= 80; at += 9) {
       const world = await startTrail({ selectors });
       await world.killed(['before', at], world.agree);

@@ -61,32 +61,6 @@ describe('after a check', () => {
   const checkedAfter = (before: ConnectionCheck | undefined, findings: readonly Finding[]) =>
     afterCheck(before, { findings, passesBoth: false, isConnected: true, nowMs: NOW });
 
-  it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {
-    const first = checkedAfter(checked('ok'), [finding('degraded'), finding('broken')]);
-    expect(first).toMatchObject({ gap: 'lost', check: { state: 'broken', sinceMs: NOW, brokenSinceMs: NOW } });
-    const second = checkedAfter(first.check, [finding('broken')]);
-    expect(second.gap).toBeUndefined();
-    expect(checkedAfter(second.check, [])).toEqual({
-      gap: 'restored',
-      isReadable: false,
-      check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [] },
-    });
-  });
-
-  it('that stays broken opens its gap once, also while it cannot be read, and a last one when it is in order', () => {
-    let check = checked('ok');
-    const gaps: string[] = [];
-    for (let hours = 0; hours <= 72; hours += 1) {
-      const findings = [hours % 5 === 4 ? finding('unknown') : finding('broken')];
-      const after = afterCheck(check, { passesBoth: false, isConnected: true, findings, nowMs: NOW + hours * HOUR_MS });
-      ({ check } = after);
-      if (after.gap !== undefined) gaps.push(`${after.gap} ${hours}`);
-    }
-    expect(gaps).toEqual(['lost 0']);
-    const after = afterCheck(check, { passesBoth: false, isConnected: true, findings: [], nowMs: NOW + 73 * HOUR_MS });
-    expect(after.gap).toBe('restored');
-  });
-
   it('what cannot be read opens none, and hides none', () => {
     expect(checkedAfter(checked('ok'), [finding('unknown')]).gap).toBeUndefined();
     const hidden = checkedAfter(checked('broken', { brokenSinceMs: NOW - HOUR_MS }), [finding('unknown')]);

@@ -156,28 +156,14 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     },
   );
 
-  it('is asked for by each service: what no statement allows is refused in its words', async ({ onTestFinished: dispose }) => {
+  it('is asked for by each service: what no statement allows is refused', async ({ onTestFinished: dispose }) => {
     const iam = await startIamProxy(awsEndpoint()!, { process: [], person: [] });
     dispose(() => iam.close());
     const aws = awsAs(iam.url, dispose);
-    const refusals = await Promise.allSettled([
-      aws.createBucket(),
-      aws.createTopic(),
-      aws.createQueue(),
-      aws.createRule({ pattern: {}, targetArn: 'a' }),
-    ]);
-    expect(refusals.map((refusal) => refusal.status === 'rejected' && (refusal.reason as Error).name)).toEqual([
-      'AccessDenied',
-      'AuthorizationErrorException',
-      'AccessDeniedException',
-      'AccessDeniedException',
-    ]);
-    expect([...iam.refused].map((text) => text.split(' ')[1] ?? '').toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
-      'events:PutRule',
-      's3:CreateBucket',
-      'sns:CreateTopic',
-      'sqs:CreateQueue',
-    ]);
+    const rule = { pattern: {}, targetArn: 'a' };
+    for (const ask of [() => aws.createBucket(), () => aws.createTopic(), () => aws.createQueue(), () => aws.createRule(rule)])
+      await expect(ask()).rejects.toThrow(expect.objectContaining({ name: expect.stringMatching(/^A(?:ccessDenied|uthorizationError)/) }));
+    expect(iam.refused.size).toBe(4);
   });
 
   it('is enough for a daemon that connects, as it is printed for its settings, and used to the last action', async ({

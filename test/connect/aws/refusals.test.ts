@@ -31,7 +31,9 @@ it('a queue is reached at the address of the bucket queue, whatever host SQS nam
     body: headers['x-amz-target'] === 'AmazonSQS.GetQueueUrl' ? { QueueUrl: regular } : { Attributes: { QueueArn: LETTERS_ARN } },
   }));
   const provisioner = provisionerAt(endpoint, `https://vpce-1.sqs.${REGION}.vpce.amazonaws.com/${ACCOUNT}/events`);
-  expect(await provisioner.queueOf(LETTERS_ARN)).toMatchObject({ url: `https://vpce-1.sqs.${REGION}.vpce.amazonaws.com/${ACCOUNT}/letters` });
+  expect(await provisioner.queueOf(LETTERS_ARN)).toMatchObject({
+    url: `https://vpce-1.sqs.${REGION}.vpce.amazonaws.com/${ACCOUNT}/letters`,
+  });
 });
 
 /** The same, where the service gives every request this answer. */

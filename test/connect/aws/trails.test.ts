@@ -3,8 +3,7 @@ import { CloudTrailClient, CreateTrailCommand, StartLoggingCommand } from '@aws-
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTrailProvision } from '../../../src/connect/aws/trails.ts';
-import type { ObservedTrail } from '../../../src/connect/plan.rules.ts';
-import { advancedSelector, withoutSelector, withSelector } from '../../../src/connect/trail.rules.ts';
+import { advancedSelector, withSelector } from '../../../src/connect/trail.rules.ts';
 import { canRun } from '../../docs/programs.ts';
 import { MOTO, startMoto } from '../../support/servers/moto.ts';
 import { REGISTRY } from '../../support/fakes/aws-parts.ts';
@@ -41,18 +40,5 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     await provision.putSelectors(arn, after);
     expect(await provision.trailOf(arn)).toMatchObject({ isLogging: true, selectors: after });
     expect(await provision.trailOf(`${arn}-absent`)).toBe('absent');
-  });
-
-  it('takes a basic selector beside what AWS gives a new trail to record', async () => {
-    await s3.send(new CreateBucketCommand({ Bucket: 'new-logs' }));
-    const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'new', S3BucketName: 'new-logs' }));
-    // moto gives a new trail none
-    const management = { ReadWriteType: 'All', IncludeManagementEvents: true, DataResources: [], ExcludeManagementEventSources: [] };
-    const provision = createTrailProvision({ trailsFor: async () => client, once: { trailsFor: async () => client } });
-    const after = withSelector({ kind: 'basic', list: [management] }, photos);
-    await provision.putSelectors(arn, after);
-    const { selectors } = (await provision.trailOf(arn)) as ObservedTrail;
-    expect(selectors.list).toMatchObject(after.list);
-    expect(withoutSelector(selectors, photos)).toEqual({ kind: 'basic', list: [management] });
   });
 });
