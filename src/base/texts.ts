@@ -21,19 +21,10 @@ export function sizeText(sizeBytes: number | undefined): string | undefined {
   return `${rounded} ${SIZE_UNITS[unit]}`;
 }
 
-/** Formats how long ago a moment was, in one unit: `12 s`, `5 min`, `7 h`, `30 d`. A future moment counts as now. */
-export function ageText(atMs: number | undefined, nowMs: number): string | undefined {
-  if (atMs === undefined || Number.isNaN(atMs)) return undefined;
-  const seconds = Math.max(0, Math.floor((nowMs - atMs) / 1_000));
-  if (seconds < 120) return `${seconds} s`;
-  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 172_800) return `${Math.floor(seconds / 3_600)} h`;
-  return `${Math.floor(seconds / 86_400)} d`;
-}
-
-/** Formats the age of an ISO 8601 time. */
+/** Formats the age of an ISO 8601 time. A future time counts as now. */
 export function ageOfText(at: string | undefined, nowMs: number): string | undefined {
-  return at === undefined ? undefined : ageText(Date.parse(at), nowMs);
+  const atMs = Date.parse(at ?? '');
+  return Number.isNaN(atMs) ? undefined : durationText(nowMs - atMs);
 }
 
 /** Formats when a moment was or will be: `5 min`, `in 7 h`. */
@@ -66,9 +57,13 @@ export function percentText(share: number | undefined): string | undefined {
   return share === undefined ? undefined : `${Math.floor(Math.min(1, Math.max(0, share)) * 100)} %`;
 }
 
-/** Formats a duration in one unit. */
+/** Formats a duration in one unit: `12 s`, `5 min`, `7 h`, `30 d`. */
 export function durationText(durationMs: number): string {
-  return ageText(0, Math.max(0, durationMs)) ?? '';
+  const seconds = Math.max(0, Math.floor(durationMs / 1_000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3_600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
 }
 
 /** Formats US dollars to the cent: the price of a few requests to S3 is not worth more digits. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ageOfText, ageText, sizeText } from '../../src/base/texts.ts';
+import { ageOfText, sizeText } from '../../src/base/texts.ts';
 
 it.each([
   [undefined, undefined],
@@ -27,12 +27,10 @@ it.each([
   [86_400_000 * 412, '412 d'],
 ])('a moment %s ms ago reads %s', (agoMs, text) => {
   const nowMs = Date.UTC(2026, 0, 2);
-  expect(ageText(nowMs - agoMs, nowMs)).toBe(text);
   expect(ageOfText(new Date(nowMs - agoMs).toISOString(), nowMs)).toBe(text);
 });
 
 it('a moment that is not known has no age', () => {
-  expect(ageText(undefined, 0)).toBeUndefined();
   expect(ageOfText(undefined, 0)).toBeUndefined();
   expect(ageOfText('yesterday', 0)).toBeUndefined();
 });

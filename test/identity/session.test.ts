@@ -1,18 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import {
-  BROWSER_MS,
-  isOfSameTime,
-  isSessionOver,
-  isTokenOf,
-  newSession,
-  roleOfSession,
-  sessionRecordSchema,
-} from '../../src/identity/session.rules.ts';
+import { BROWSER_MS, isSessionOver, isTokenOf, newSession, sessionRecordSchema } from '../../src/identity/session.rules.ts';
 import { challengeOf, isToken, nameFor } from '../../src/identity/tokens.rules.ts';
 import { randomSecret } from '../../src/identity/random-texts.ts';
 
 const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 const login = (kind: 'client' | 'browser', secret = randomSecret(), days = 7) =>
   newSession({ kind, secret, user: { userId: 'u', role: 'user' }, machine: 'laptop', nowMs: 0, days });
 
@@ -61,22 +52,6 @@ describe('a session', () => {
   it.each([1, 7, 90])('of a browser ends after half a day, whatever the days are: %i', (days) => {
     const { record } = login('browser', randomSecret(), days);
     expect([isSessionOver(record, days, BROWSER_MS - 1), isSessionOver(record, days, BROWSER_MS)]).toEqual([false, true]);
-  });
-
-  it('does not come back when its user is enabled again', () => {
-    expect(isOfSameTime({}, {})).toBe(true);
-    expect(isOfSameTime({}, { disabledCount: 1 })).toBe(false);
-    expect(isOfSameTime({ disabledCount: 1 }, { disabledCount: 1 })).toBe(true);
-    expect(isOfSameTime({ disabledCount: 1 }, { disabledCount: 2 })).toBe(false);
-  });
-
-  it.each([
-    ['rule', 12 * HOUR_MS - 1, 'admin'],
-    ['rule', 12 * HOUR_MS, 'user'],
-    ['appointment', 90 * DAY_MS, 'admin'],
-  ] as const)('of an administrator by a %s has after %i ms the role %s', (roleSource, atMs, role) => {
-    const { record } = login('client');
-    expect(roleOfSession(record, { role: 'admin', roleSource }, atMs)).toBe(role);
   });
 });
 

@@ -203,24 +203,16 @@ describe('an API key', () => {
 });
 
 describe('groups', () => {
-  it.each([
-    ['more than are kept', { groups: Array.from({ length: 1_001 }, (_, at) => `group-${at}`) }, ['photos/a/'], 1_000],
-    ['one with a name that is too long', { groups: ['g'.repeat(257), 'group-0'] }, ['photos/a/'], 1],
-    ['a link in their place', { _claim_names: { groups: 'src1' }, _claim_sources: { src1: { endpoint: 'https://graph' } } }, [], 0],
-  ])('of a login with %s are known to be left out', async (_, claims, granted, kept) => {
+  it('of a login with a link in their place are known to be left out', async () => {
     await world.grant('group:group-0', 'photos/a/');
     const admin = await world.logIn(ADMIN);
-    const bob = await world.logIn(BOB, claims);
-    expect(await reads(bob)).toEqual(granted);
-    if (granted.length === 0) expect(await adviceTo(bob)).toContain('tally admin access --user');
+    const bob = await world.logIn(BOB, { _claim_names: { groups: 'src1' }, _claim_sources: { src1: { endpoint: 'https://graph' } } });
+    expect(await reads(bob)).toEqual([]);
+    expect(await adviceTo(bob)).toContain('tally admin access --user');
     const { user } = jsonOf(await world.send(bob, '/v1/session')) as { readonly user: { readonly id: string } };
-    const access = jsonOf(await world.send(admin, `/v1/admin/users/${user.id}/access`));
-    expect(access).toMatchObject({ email: BOB, reads: granted, because: 'grants', groups_left_out: true });
-    expect(access['groups']).toHaveLength(kept);
+    const access = async () => jsonOf(await world.send(admin, `/v1/admin/users/${user.id}/access`));
+    expect(await access()).toMatchObject({ email: BOB, reads: [], because: 'grants', groups: [], groups_left_out: true });
     await world.logIn(BOB, { groups: ['group-0'] });
-    expect(jsonOf(await world.send(admin, `/v1/admin/users/${user.id}/access`))).toMatchObject({
-      groups: ['group-0'],
-      groups_left_out: false,
-    });
+    expect(await access()).toMatchObject({ reads: ['photos/a/'], groups: ['group-0'], groups_left_out: false });
   });
 });
