@@ -64,15 +64,15 @@ describe.skipIf(!canRun('the shared credentials of clients/python', [PYTHON]))(
       try {
         await world.logIn();
         const used = await python(world, 'print(sdk.logged_in(), sdk.whoami().user.email)');
-        expect(used).toMatchObject({ code: 0, stdout: `${world.registry.url} ada@example.com\n` });
+        expect(used).toMatchObject({ code: 0, stdout: `${world.registry.url} alice@example.com\n` });
         const registry = await world.client.registryOf(unnamed);
         expect((await readCaller(registry, never)).kind).toBe('session');
         expect((await python(world, 'sdk.logout()')).code).toBe(0);
         expect((await world.client.registryOf(unnamed)).token).toBeUndefined();
-        expect(world.registry.sessions()).toBe(0);
+        expect(await world.registry.sessions()).toBe(0);
 
-        world.registry.keys.add('qk_0123456789');
-        const stored = await python(world, `sdk.login_with_api_key('qk_0123456789', registry_url='${world.registry.url}', persist=True)`);
+        const secret = world.registry.newKey();
+        const stored = await python(world, `sdk.login_with_api_key('${secret}', registry_url='${world.registry.url}', persist=True)`);
         expect(stored.code, stored.stderr).toBe(0);
         const keyed = await world.client.registryOf(unnamed);
         expect((await readCaller(keyed, never)).kind).toBe('api_key');

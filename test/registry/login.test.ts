@@ -4,7 +4,16 @@ import { FaultError } from '../../src/base/fault.ts';
 import { challengeOf } from '../../src/identity/tokens.rules.ts';
 import { userIdOf } from '../../src/identity/user.rules.ts';
 import { ISSUER } from '../support/identity/fake-issuer.ts';
-import { bearer, jsonOf, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
+import {
+  backFromIssuer,
+  bearer,
+  jsonOf,
+  ownPage,
+  startHttpWorld,
+  toConsent,
+  visit,
+  type HttpWorld,
+} from '../support/identity/http-world.ts';
 import { REDIRECT, VERIFIER } from '../support/identity/world.ts';
 
 const stops: (() => Promise<void>)[] = [];
@@ -19,7 +28,6 @@ async function start(options: Parameters<typeof startHttpWorld>[0] = {}): Promis
 }
 
 const json = { 'content-type': 'application/json' };
-const visit = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' };
 const client = {
   code_challenge: challengeOf(VERIFIER),
   code_challenge_method: 'S256',
@@ -28,36 +36,20 @@ const client = {
   machine: 'laptop',
 };
 const authorizePath = (query: Record<string, string>) => `/login/authorize?${new URLSearchParams(query).toString()}`;
-const ownPage = (world: HttpWorld) => ({ ...json, 'x-tally-csrf': '1', origin: world.publicUrl(), 'sec-fetch-site': 'same-origin' });
 
 /** From the first address to the consent page, as a browser. */
-async function toConsent(world: HttpWorld, query: Record<string, string> = client) {
-  const cookies = new Map<string, string>();
-  const begun = await world.send('GET', authorizePath(query), { cookies, headers: { accept: 'text/html' } });
-  expect(begun.status).toBe(302);
-  const answered = await world.send('GET', world.issuer.answerTo(begun.location ?? ''), { cookies, headers: visit });
-  expect([answered.status, answered.location]).toEqual([303, '/login/consent']);
-  const page = await world.send('GET', '/login/consent', { cookies, headers: visit });
-  const login = /data-login="([^"]+)"/.exec(page.text)?.[1] ?? '';
-  const decide = (allow: boolean, headers: Record<string, string> = ownPage(world)) =>
-    world.send('POST', '/login/consent', { cookies, headers, body: JSON.stringify({ login, allow }) });
-  return { cookies, page, decide };
-}
+const consentOf = async (world: HttpWorld, query: Record<string, string> = client) =>
+  toConsent(world, await backFromIssuer(world, authorizePath(query)));
 
 const redeem = (world: HttpWorld, body: object) => world.send('POST', '/login/token', { headers: json, body: JSON.stringify(body) });
 
 /** A browser that is logged in. */
-async function browserOf(world: HttpWorld, returnTo = '/jobs?x=1') {
-  const cookies = new Map<string, string>();
-  const begun = await world.send('GET', authorizePath({ return_to: returnTo }), { cookies });
-  const answered = await world.send('GET', world.issuer.answerTo(begun.location ?? ''), { cookies, headers: visit });
-  return { cookies, answered };
-}
+const browserOf = (world: HttpWorld) => backFromIssuer(world, authorizePath({ return_to: '/jobs?x=1' }));
 
 describe('the login of a program', () => {
   it('leads from its browser to a token with which it is known', async () => {
     const world = await start();
-    const { page, decide } = await toConsent(world);
+    const { page, decide } = await consentOf(world);
     expect(page.text).toContain('alice@example.com');
     expect(page.text).toContain('laptop');
     const { redirect } = jsonOf(await decide(true)) as { redirect: string };
@@ -90,7 +82,7 @@ describe('the login of a program', () => {
     ['a page of the same site on another host', { ...json, 'x-tally-csrf': '1', 'sec-fetch-site': 'same-site' }],
   ])('is not permitted by %s', async (_, headers) => {
     const world = await start();
-    const { decide } = await toConsent(world);
+    const { decide } = await consentOf(world);
     expect(jsonOf(await decide(true, headers))).toMatchObject({ status: 403, code: 'request.forbidden-origin' });
     expect((await decide(true)).status).toBe(200);
   });
@@ -141,7 +133,7 @@ describe('the login of a program', () => {
 describe('the pages', () => {
   it('permit nothing but their own script and style, and are framed by no page', async () => {
     const world = await start();
-    const { page } = await toConsent(world);
+    const { page } = await consentOf(world);
     const policy = String(page.headers['content-security-policy']);
     expect(policy).toMatch(/^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /);
     expect(policy).toContain("frame-ancestors 'none'");
@@ -158,7 +150,7 @@ describe('the pages', () => {
   it('show texts from outside as they are, and characters that turn or hide others', async () => {
     const world = await start();
     world.issuer.personIs({ sub: '"><img src=x onerror=alert(1)>\u202e' });
-    const { page } = await toConsent(world, { ...client, machine: `<b>&"'` });
+    const { page } = await consentOf(world, { ...client, machine: `<b>&"'` });
     expect(page.text).not.toMatch(/<img|<b>|\u202e/);
     expect(page.text).toContain('\\u{202e}');
     expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClient, requireVersion } from '../../../src/cli/client/client.ts';
 import { listen } from '../../../src/cli/client/login.ts';
+import { RequestError } from '../../../src/base/request-error.ts';
 import { never, unnamed, openClientWorld, type ClientWorld } from './world.ts';
 
 let world: ClientWorld;
@@ -19,17 +20,13 @@ describe('a login by the browser', () => {
     const { registry, folder, file, shown, pages } = world;
     expect(world.store.readConfig()).toEqual({ catalog_url: registry.url, registry_url: registry.url });
     expect([world.modeOf(folder), world.modeOf(file)]).toEqual([0o700, 0o600]);
-    expect(registry.places()).toEqual([
-      'GET /config.json',
-      'GET /v1/session',
-      'GET /login/authorize',
-      'POST /login/token',
-      'GET /v1/session',
-    ]);
-    expect(await pages[0]).toContain('You are logged in as ada@example.com');
+    expect(registry.places()).toEqual(['GET /config.json', 'GET /v1/session', 'POST /login/token', 'GET /v1/session']);
+    expect(await pages[0]).toContain('You are logged in as alice@example.com');
     const text = [...shown, await pages[0]].join();
     expect(text).not.toContain(world.session().token);
-    expect(text).not.toContain(String(registry.received.at(-1)?.body['code']));
+    const { code } = JSON.parse(registry.asked[2]?.body ?? '') as { readonly code: string };
+    expect(code).toMatch(/^\w{44}$/);
+    expect(text).not.toContain(code);
     expect(registry.credentialsSent()).toEqual([`Bearer ${world.session().token}`]);
   });
 
@@ -57,17 +54,17 @@ describe('a login by the browser', () => {
     await expect(world.client.login(undefined, world.browser, never)).rejects.toMatchObject({ code: 'address.invalid' });
     await world.logIn();
     await world.client.login(undefined, world.browser, never);
-    expect(world.registry.sessions()).toBe(2);
+    expect(await world.registry.sessions()).toBe(2);
   });
 
   it('is refused at once where no one logs in, because no page would lead back', async () => {
-    world.registry.canned.set('GET /v1/session', { status: 200, json: { kind: 'local', role: 'admin' } });
+    world.registry.canned.set('GET /v1/session', { body: { kind: 'local', role: 'admin' } });
     await expect(world.logIn()).rejects.toMatchObject({ code: 'login.failed', message: expect.stringContaining('has no login') });
     expect(world.pages).toEqual([]);
   });
 
   it('is refused if another server answers', async () => {
-    world.registry.settings.iss = 'https://evil.example.com';
+    world.changed['iss'] = 'https://evil.example.com';
     await expect(world.logIn()).rejects.toMatchObject({ code: 'login.failed', message: expect.stringContaining('a server other than') });
     expect(await world.pages[0]).toContain('The login failed');
     expect(world.registry.places()).not.toContain('POST /login/token');
@@ -75,7 +72,7 @@ describe('a login by the browser', () => {
   });
 
   it('shows why the registry refuses it, in terminal and page, without its markup', async () => {
-    world.registry.settings.refusal = '<b>not allowed</b>\u{1b}[2J';
+    world.registry.issuer.failWith(new RequestError('login.refused', '<b>not allowed</b>\u{1b}[2J'));
     await expect(world.logIn()).rejects.toThrow(String.raw`the login was refused: <b>not allowed</b>\u{1b}[2J`);
     expect(await world.pages[0]).toContain('&#60;b&#62;not allowed');
   });
@@ -87,7 +84,7 @@ describe('a login by the browser', () => {
     prevent(world);
     await expect(world.logIn()).rejects.toThrow();
     expect(world.registry.places().at(-1)).toBe('POST /login/logout');
-    expect(world.registry.sessions()).toBe(0);
+    expect(await world.registry.sessions()).toBe(0);
     expect(await world.pages[0]).toContain('The login failed');
     expect(existsSync(world.file)).toBe(false);
   });
@@ -96,7 +93,7 @@ describe('a login by the browser', () => {
 describe('a login by a pasted code', () => {
   it('is for machines without a browser', async () => {
     await world.client.login(world.registry.url, world.terminal, never);
-    expect(world.registry.received.at(-1)?.body).not.toHaveProperty('redirect_uri');
+    expect(world.registry.asked.find(({ path }) => path === '/login/token')?.body).not.toContain('redirect_uri');
     expect(world.session().registry_url).toBe(world.registry.url);
   });
 
@@ -123,7 +120,7 @@ describe('a catalog', () => {
   });
 
   it('is asked for its version before a login begins', async () => {
-    world.registry.settings.version = '1.66.9';
+    world.registry.configure({ version: '1.66.9' });
     await expect(world.logIn()).rejects.toMatchObject({ code: 'platform.too-old' });
     expect(world.registry.places()).toEqual(['GET /config.json']);
   });
@@ -145,7 +142,7 @@ describe('a catalog', () => {
   });
 
   it('is refused with a registry without https, and with a redirect', async () => {
-    world.registry.settings.registryUrl = 'http://registry.example.com';
+    world.registry.configure({ registryUrl: 'http://registry.example.com' });
     await expect(world.logIn()).rejects.toThrow(/registryUrl .* must use https/);
     world.registry.canned.set('GET /config.json', { status: 302, headers: { location: '/elsewhere' } });
     await expect(world.logIn()).rejects.toMatchObject({ code: 'registry.unreachable' });

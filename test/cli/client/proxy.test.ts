@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
-import { startLoginRegistry } from '../../support/identity/login-registry.ts';
+import { startScripted } from '../../support/servers/scripted.ts';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -30,9 +30,7 @@ async function sentBy(env: Readonly<Record<string, string>>, address: string, to
 }
 
 it('a credential for this machine is sent without a proxy, also where Node uses those of the environment', async () => {
-  const registry = await startLoginRegistry();
-  stops.push(() => registry.close());
-  registry.keys.add('qk_valid');
+  const registry = await startScripted(() => ({ body: { kind: 'api_key' } }));
   const seen: string[] = [];
   const proxy = createServer((request, response) => {
     seen.push(JSON.stringify([request.url, request.headers]));
@@ -47,6 +45,6 @@ it('a credential for this machine is sent without a proxy, also where Node uses 
   const proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   const env = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxyUrl, http_proxy: proxyUrl, NO_PROXY: '', no_proxy: '' };
   expect(JSON.parse(await sentBy(env, `${registry.url}/v1/session`, 'qk_valid'))).toMatchObject({ ok: true, json: { kind: 'api_key' } });
-  expect(registry.credentialsSent()).toEqual(['Bearer qk_valid']);
+  expect(registry.asked.map(({ headers }) => headers.authorization)).toEqual(['Bearer qk_valid']);
   expect(seen).toEqual([]);
 });

@@ -15,7 +15,7 @@ let world: ClientWorld;
 beforeEach(async () => {
   world = await openClientWorld();
   await world.logIn();
-  world.registry.received.length = 0;
+  world.registry.asked.length = 0;
 });
 
 afterEach(() => world.close());
@@ -36,7 +36,7 @@ describe('a login', () => {
 
   it('that is refused ends with the one message, and stays stored', async () => {
     const before = world.textOf(world.file);
-    world.registry.endSessions();
+    await world.registry.endSessions();
     await expect(whoami()).rejects.toMatchObject({ code: 'authentication.failed', message: FAILED });
     expect(world.textOf(world.file)).toBe(before);
   });
@@ -68,15 +68,14 @@ describe('a credential', () => {
         world.registry.canned.set('GET /v1/session', { status, headers: { location: `${other.registry.url}/v1/session` } });
         await expect(whoami()).rejects.toMatchObject({ code: 'registry.unreachable' });
       }
-      expect(other.registry.received).toEqual([]);
+      expect(other.registry.asked).toEqual([]);
     } finally {
       await other.close();
     }
   });
 
   it('that is an API key precedes the login, and is sent by https only', async () => {
-    const secret = 'qk_0123456789';
-    world.registry.keys.add(secret);
+    const secret = world.registry.newKey();
     const registry = await world.client.registryOf({ ...unnamed, registryUrl: world.registry.url, apiKey: ` ${secret}\n` });
     expect((await readCaller(registry, never)).kind).toBe('api_key');
     await expect(world.client.registryOf({ ...unnamed, registryUrl: 'http://registry.example.com', apiKey: secret })).rejects.toThrow(
@@ -86,8 +85,7 @@ describe('a credential', () => {
   });
 
   it('that the Python SDK stored is an API key precedes the login', async () => {
-    const secret = 'qk_0123456789';
-    world.registry.keys.add(secret);
+    const secret = world.registry.newKey();
     const addresses = { registry_url: world.registry.url, catalog_url: world.registry.url };
     world.store.writeCredentials({ session: world.session(), api_key: { ...addresses, secret } });
     expect((await whoami()).kind).toBe('api_key');
@@ -98,20 +96,20 @@ describe('a logout', () => {
   it('ends the session and removes everything', async () => {
     writeFileSync(join(world.folder, '.credentials.json.1.left'), 'half');
     expect(await world.client.logout(never)).toBeUndefined();
-    expect(world.registry.sessions()).toBe(0);
+    expect(await world.registry.sessions()).toBe(0);
     expect(readdirSync(world.folder)).toEqual(['config.json']);
   });
 
   it.each([
     ['that has ended already', 0o600, () => world.registry.endSessions()],
     ['that has ended already, and that others can read', 0o644, () => world.registry.endSessions()],
-    ['that others can read', 0o644, () => undefined],
+    ['that others can read', 0o644, async () => undefined],
   ])('ends and removes without a complaint a session %s', async (_, mode, before) => {
     chmodSync(world.file, mode);
-    before();
+    await before();
     expect(await world.client.logout(never)).toBeUndefined();
     expect(existsSync(world.file)).toBe(false);
-    expect(world.registry.sessions()).toBe(0);
+    expect(await world.registry.sessions()).toBe(0);
   });
 
   it('removes everything here even if the registry cannot be reached', async () => {
@@ -124,7 +122,7 @@ describe('a logout', () => {
     chmodSync(world.file, 0o666);
     expect(await world.client.logout(never)).toContain('is open to other users');
     expect(existsSync(world.file)).toBe(false);
-    expect(world.registry.received).toEqual([]);
+    expect(world.registry.asked).toEqual([]);
   });
 });
 

@@ -1,4 +1,5 @@
 /** A control plane with identity, on stores in memory and with an issuer in memory, and its callers of each kind. */
+import { expect } from 'vitest';
 import type { CheckedOperations } from '../../../src/registry/contract/contract.ts';
 import type { Actor, KeyScope } from '../../../src/base/actor.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -93,3 +94,34 @@ export type HttpWorld = Awaited<ReturnType<typeof startHttpWorld>>;
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 export const jsonOf = ({ text }: BrowserAnswer): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>;
+
+/** What a browser sends with the page that it comes from the issuer to. */
+export const visit = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' };
+
+/** What a page of the registry sends. */
+export const ownPage = (world: HttpWorld) => ({
+  'content-type': 'application/json',
+  'x-tally-csrf': '1',
+  origin: world.publicUrl(),
+  'sec-fetch-site': 'same-origin',
+});
+
+/** A browser that began a login at this path, and comes back from the issuer. */
+export async function backFromIssuer(world: HttpWorld, path: string) {
+  const cookies = new Map<string, string>();
+  const { host } = new URL(world.publicUrl());
+  const begun = await world.send('GET', path, { cookies, headers: { host, accept: 'text/html' } });
+  expect(begun.status).toBe(302);
+  const answered = await world.send('GET', world.issuer.answerTo(begun.location ?? ''), { cookies, headers: { host, ...visit } });
+  return { cookies, answered };
+}
+
+/** It goes on to the consent page. */
+export async function toConsent(world: HttpWorld, { cookies, answered }: Awaited<ReturnType<typeof backFromIssuer>>) {
+  expect([answered.status, answered.location]).toEqual([303, '/login/consent']);
+  const page = await world.send('GET', '/login/consent', { cookies, headers: visit });
+  const login = /data-login="([^"]+)"/.exec(page.text)?.[1] ?? '';
+  const decide = (allow: boolean, headers: Readonly<Record<string, string>> = ownPage(world)) =>
+    world.send('POST', '/login/consent', { cookies, headers, body: JSON.stringify({ login, allow }) });
+  return { cookies, page, decide };
+}
