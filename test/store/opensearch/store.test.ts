@@ -64,7 +64,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       );
     };
 
-    it.each(['write', 'read_only', 'read_only_allow_delete'])('with the block %s makes its own bucket wait only', async (block) => {
+    it.each(['write', 'read_only_allow_delete'])('with the block %s makes its own bucket wait only', async (block) => {
       const bucket = await newBucket();
       await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: true });
       expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
