@@ -9,8 +9,17 @@ import { patternOf } from '../../src/store/pattern.rules.ts';
 import type { ObjectFilter, Store } from '../../src/store/store.ts';
 import type { Breadth } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { allPages, placesOf } from './search-pages.ts';
-import { contractWorld, DAY_MS, iso, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
+import {
+  allPages,
+  contractWorld,
+  placesOf,
+  DAY_MS,
+  iso,
+  live as liveOf,
+  tombstone as tombstoneOf,
+  unique,
+  type OpenStore,
+} from './world.ts';
 import { filterOf } from '../../src/search/search.ts';
 
 const NOON_MS = Date.UTC(2026, 8, 1, 12);

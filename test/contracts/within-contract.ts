@@ -10,8 +10,7 @@ import { holds, sortFields, type Test } from '../../src/store/conditions.rules.t
 import type { ObjectFilter, UsageQuery, Store } from '../../src/store/store.ts';
 import type { Breadth } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { allPages, placesOf } from './search-pages.ts';
-import { contractWorld, keysOf, DAY_MS, iso, unique, type OpenStore } from './world.ts';
+import { allPages, contractWorld, placesOf, keysOf, DAY_MS, iso, unique, type OpenStore } from './world.ts';
 
 const run = unique('within');
 const NOON_MS = Date.UTC(2026, 8, 1, 12);

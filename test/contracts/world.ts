@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { faultOf } from '../../src/base/fault.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { ObjectQuery, Store } from '../../src/store/store.ts';
 import { awkwardKeys as awkwardInEvents } from '../support/event-fixtures.ts';
 
 /** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
@@ -87,4 +87,21 @@ export function contractWorld(open: () => Promise<OpenStore>) {
       await started().refresh?.();
     },
   };
+}
+
+export const placesOf = (found: readonly ObjectDocument[]): readonly string[] => found.map(({ bucket, key }) => `${bucket}/${key}`);
+
+/** The places of all that the search finds, in pages of this many. */
+export async function allPages({ objects }: Store, query: Omit<ObjectQuery, 'limit'>, limit: number): Promise<readonly string[]> {
+  const found: ObjectDocument[] = [];
+  for (let after: ObjectQuery['after']; ;) {
+    const page = await objects.search({ ...query, limit, ...(after !== undefined && { after }) });
+    found.push(...page);
+    const last = page.at(-1);
+    if (last === undefined || page.length < limit) return placesOf(found);
+    const by = query.sort?.by ?? 'key';
+    const value = by === 'key' ? undefined : last[by];
+    const number = typeof value === 'string' ? Date.parse(value) : (value ?? -1);
+    after = { bucket: last.bucket, key: last.key, ...(by !== 'key' && { value: number }) };
+  }
 }
