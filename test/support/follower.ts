@@ -51,7 +51,7 @@ export function followFeed(daemon: Pick<Daemon, 'request'>, bucket: string) {
     return body as FeedPage<string>;
   };
   async function follow(): Promise<void> {
-    while (!ending.signal.aborted) if (!(await follower.read(page).catch(() => false))) await delay(100);
+    while (!ending.signal.aborted) if (!(await follower.read(page).catch(() => false))) await delay(500);
   }
   const following = follow();
   return {

@@ -63,7 +63,7 @@ const ROUND_MS = 200;
 const SERVED_TIMEOUT_MS = 300_000;
 /** A message that failed alone twice is hidden for a minute, and an attempt comes after half a minute. */
 const HEALED_TIMEOUT_MS = 300_000;
-const WATCH_MS = 25;
+const WATCH_MS = 100;
 
 interface Sent {
   readonly traffic: Traffic;

@@ -145,7 +145,7 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       TALLY_QUEUE_URL: queue.url,
       // short polls: what a killed process was waiting for may swallow a message
       TALLY_INGEST_WAIT_S: '1',
-      TALLY_INGEST_POLLERS: '4',
+      TALLY_INGEST_POLLERS: '2',
       TALLY_INGEST_VISIBILITY_S: '10',
     },
     send(...bodies) {
