@@ -29,9 +29,8 @@ export function addSearchCommand(program: Command, cli: Cli): void {
       'Finds objects in the index, by words in the key or by clauses such as ext:pdf and size>1G. Results are sorted by bucket and key.',
     )
     .argument('[query...]', 'the query, or its words');
-  addOptions(search, 'searchObjects', { without: ['q', 'as_of', ...sizes] })
-    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
-    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
+  addOptions(search, 'searchObjects', { without: ['q', 'as_of', ...sizes] });
+  addSizeOptions(search)
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
     .addOption(new Option('--jsonl', 'print all results, one JSON object per line').conflicts(['json', 'limit', 'cursor', 'total']));
   printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
@@ -79,6 +78,12 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
 /** Values that people write with units. */
 const sizes = ['size_min', 'size_max'];
 
+function addSizeOptions(command: Command): Command {
+  return command
+    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
+    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'));
+}
+
 function sizeOption(flags: string, description: string): Option {
   return parameter(flags, description).argParser((text) => {
     const bytes = sizeOf(text);
@@ -97,10 +102,8 @@ export function addUsageCommand(program: Command, cli: Cli): void {
     )
     .argument('[bucket]', 'the bucket (default: all)')
     .argument('[prefix]', 'a folder, ending in a slash');
-  addOptions(usage, 'getUsage', { without: ['bucket', 'prefix', 'q', ...sizes] })
-    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
-    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'));
-  printing(usage, 'tally du photos 2026/', 'tally du photos --by age --by class --extension jpg').action(
+  addOptions(usage, 'getUsage', { without: ['bucket', 'prefix', 'q', ...sizes] });
+  printing(addSizeOptions(usage), 'tally du photos 2026/', 'tally du photos --by age --by class --extension jpg').action(
     async (
       bucket: string | undefined,
       prefix: string | undefined,

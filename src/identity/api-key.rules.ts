@@ -13,12 +13,9 @@ import { z } from 'zod';
 import { hasSecret } from '../base/masked-secrets.ts';
 import { UNPRINTABLE } from '../base/printable.ts';
 import { keyScopes } from '../base/actor.ts';
-import { base62Of, hashFor, isSameText, nameFor } from './tokens.rules.ts';
+import { base62Of, hashFor, isSameText, nameFor, SECRET_DIGITS } from './tokens.rules.ts';
 
 const KEY_PREFIX = 'qk_';
-/** 32 random bytes: no number of guesses finds one. 62^43 is just above 2^256. */
-export const KEY_RANDOM_BYTES = 32;
-const RANDOM_DIGITS = 43;
 /** 62^6 is above 2^32. */
 const CHECKSUM_DIGITS = 6;
 /** How much of each end a fingerprint shows. 41 of the 49 characters stay unknown. */
@@ -75,7 +72,7 @@ export type UserKeys = z.infer<typeof userKeysSchema>;
 
 /** Creates a secret from 32 random bytes: `qk_`, 43 base62 digits, and 6 digits of checksum. */
 export function createSecret(random: Uint8Array): string {
-  const body = `${KEY_PREFIX}${base62Of(random, RANDOM_DIGITS)}`;
+  const body = `${KEY_PREFIX}${base62Of(random, SECRET_DIGITS)}`;
   return `${body}${checksumOf(body)}`;
 }
 

@@ -1,6 +1,6 @@
 /** Random texts for identity, which the pure rules receive as values. */
 import { randomBytes } from 'node:crypto';
-import { createSecret, KEY_RANDOM_BYTES } from './api-key.rules.ts';
+import { createSecret } from './api-key.rules.ts';
 import { base62Of, NAME_BYTES, NAME_DIGITS, SECRET_BYTES, SECRET_DIGITS } from './tokens.rules.ts';
 
 /** A new random name, 22 digits. */
@@ -15,5 +15,5 @@ export function randomSecret(): string {
 
 /** The secret of a new API key. */
 export function newKeySecret(): string {
-  return createSecret(randomBytes(KEY_RANDOM_BYTES));
+  return createSecret(randomBytes(SECRET_BYTES));
 }

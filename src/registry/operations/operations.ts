@@ -35,7 +35,7 @@ import type { LoginRules } from '../../identity/login-rules.rules.ts';
 import { createPeople } from '../../identity/people.ts';
 import type { DeadLetters } from '../../repair/dead-letters.ts';
 import type { ObjectStorage } from '../../aws/storage.ts';
-import type { StateStore, Store, WithPorts } from '../../store/store.ts';
+import type { Store, WithPorts } from '../../store/store.ts';
 import { readRecord, refs, listAllRecords } from '../../store/stored.ts';
 import type { CheckConnection } from '../../connect/watch.ts';
 import { addBucket } from './add-bucket.ts';
@@ -294,16 +294,7 @@ const stateOfJob = z.object({ state: jobSchema.shape.state });
  * How much is at work and how much waits, apart from the buckets themselves, from what is known or read in one request. Throws the store's
  * fault.
  */
-export async function activityOf({
-  state,
-  deadLetters,
-}: {
-  readonly state: StateStore;
-  readonly deadLetters: Pick<DeadLetters, 'known'>;
-}): Promise<Activity> {
+async function activityOf({ state, deadLetters }: Pick<Subjects, 'state' | 'deadLetters'>): Promise<Activity> {
   const jobs = await listAllRecords(state, 'job', stateOfJob);
-  return {
-    jobs: jobs.filter((job) => !hasEnded(job)).length,
-    dead_letters: deadLetters.known(),
-  };
+  return { jobs: jobs.filter((job) => !hasEnded(job)).length, dead_letters: deadLetters.known() };
 }
