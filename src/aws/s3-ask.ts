@@ -1,56 +1,80 @@
 /** Sends requests to S3, and returns the raw response together with the SDK's output or error. */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
-import type { S3Client } from '@aws-sdk/client-s3';
+import type { S3Client, S3ClientResolvedConfig, ServiceInputTypes, ServiceOutputTypes } from '@aws-sdk/client-s3';
+import type { Command } from '@smithy/core/client';
 import { z } from 'zod';
 import type { PresentState } from '../ordering/document.ts';
 import { FaultError } from '../base/fault.ts';
 import { inTime } from '../base/in-time.ts';
 import type { Clock } from '../process/clock.ts';
 import { type S3Answer, type S3Question, type S3Refusal, questionText } from './s3-faults.ts';
+import { sendHead, type HeadInput, type HeadOptions, type HeadOutput } from './s3-head.ts';
 
 export type Reply<Output> =
   | { readonly ok: true; readonly output: Output; readonly answer: S3Answer | undefined }
   | ({ readonly ok: false } & S3Refusal);
 
-/** Sends one request. A failed request is a reply; the promise rejects only with the reason of an aborted signal. */
-export type Ask = <Output>(question: S3Question, signal: AbortSignal | undefined, how: HowToSend<Output>) => Promise<Reply<Output>>;
-
-interface HowToSend<Output> {
-  /** `attempt` is for requests that go without the SDK’s middleware: it is called when an attempt begins, and returns what is called with its answer. */
-  readonly send: (client: S3Client, options: { readonly abortSignal?: AbortSignal }, attempt: Attempt) => Promise<Output>;
-  /** Called with the answer to each attempt before the SDK parses it. It may read the body and replace it. */
-  readonly read?: ReadAnswer;
-}
-
-type Attempt = () => (answer: Omit<S3Answer, 'durationMs'>) => void;
+type S3Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes> = Command<
+  Input,
+  Output,
+  S3ClientResolvedConfig,
+  ServiceInputTypes,
+  ServiceOutputTypes
+>;
+/** Called with the answer to each attempt before the SDK parses it. It may read the body and replace it. */
 type ReadAnswer = (response: unknown) => Promise<void>;
 
-/** The raw answer of one request while the SDK processes it. */
-interface AnswerHolder {
-  answer?: S3Answer | undefined;
-  readonly read: ReadAnswer | undefined;
-  readonly monotonicMs: () => number;
-}
+export type Ask = ReturnType<typeof createAsk>;
 
-/** One for the whole process, so that a client with several users is watched once. */
-const holders = new AsyncLocalStorage<AnswerHolder>();
-const watched = new WeakSet<S3Client>();
-
-/** Creates the function that sends one request and keeps the raw answer to its last attempt. */
-export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>): Ask {
-  return async function ask(question, signal, { send, read }) {
-    const holder: AnswerHolder = { read, monotonicMs: () => clock.monotonicMs() };
+/** Creates the functions that send one request and keep the raw answer to its last attempt. A failed request is a reply; a promise rejects only with the reason of an aborted signal. */
+export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>) {
+  /** `send` calls `attempt` when an attempt begins, and what that returns with its answer. */
+  async function replyTo<Output>(
+    question: S3Question,
+    signal: AbortSignal | undefined,
+    send: (client: S3Client, options: HeadOptions) => Promise<Output>,
+  ): Promise<Reply<Output>> {
+    let answer: S3Answer | undefined;
+    const attempt: HeadOptions['attempt'] = () => {
+      answer = undefined;
+      const sentMs = clock.monotonicMs();
+      return (answered) => void (answer = { ...answered, durationMs: clock.monotonicMs() - sentMs });
+    };
     try {
-      const client = watch(clientFor(question.region));
-      const sent = holders.run(holder, () => send(client, signal === undefined ? {} : { abortSignal: signal }, () => beginAttempt(holder)));
+      const sent = send(clientFor(question.region), { attempt, ...(signal !== undefined && { abortSignal: signal }) });
       // the request itself may still wait for credentials or for its retry
-      const output = await inTime(sent, signal);
-      return { ok: true, output, answer: holder.answer };
+      return { ok: true, output: await inTime(sent, signal), answer };
     } catch (error) {
       signal?.throwIfAborted();
-      return { ok: false, error, answer: holder.answer };
+      return { ok: false, error, answer };
     }
+  }
+
+  return {
+    /** Sends a command, which can be sent once. */
+    ask: <Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+      question: S3Question,
+      command: S3Command<Input, Output>,
+      signal: AbortSignal | undefined,
+      read?: ReadAnswer,
+    ): Promise<Reply<Output>> =>
+      replyTo(question, signal, (client, { attempt, ...options }) => {
+        command.middlewareStack.add(
+          (next) => async (args) => {
+            const answered = attempt();
+            const result = await next(args);
+            answered(responseSchema.parse(result.response));
+            await read?.(result.response);
+            return result;
+          },
+          // the innermost position: inside the retries, and before the SDK throws an error answer
+          { step: 'deserialize', priority: 'low', name: 'keepRawAnswer' },
+        );
+        return client.send(command, options);
+      }),
+    /** Sends a HEAD of an object without the SDK's middleware. */
+    askHead: (question: S3Question, input: HeadInput, signal: AbortSignal | undefined): Promise<Reply<HeadOutput>> =>
+      replyTo(question, signal, (client, options) => sendHead(client, input, options)),
   };
 }
 
@@ -58,34 +82,6 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
 export function hasBody(response: unknown): response is { readonly statusCode: 200; body: Readable } {
   if (typeof response !== 'object' || response === null || !('statusCode' in response) || !('body' in response)) return false;
   return response.statusCode === 200 && response.body instanceof Readable;
-}
-
-function beginAttempt(holder: AnswerHolder): ReturnType<Attempt> {
-  holder.answer = undefined;
-  const sentMs = holder.monotonicMs();
-  return (answer) => {
-    holder.answer = { ...answer, durationMs: holder.monotonicMs() - sentMs };
-  };
-}
-
-function watch(client: S3Client): S3Client {
-  if (watched.has(client)) return client;
-  watched.add(client);
-  client.middlewareStack.add(
-    (next) => async (args) => {
-      const holder = holders.getStore();
-      if (holder === undefined) return next(args);
-      holder.answer = undefined;
-      const sentMs = holder.monotonicMs();
-      const result = await next(args);
-      holder.answer = answerOf(result.response, holder.monotonicMs() - sentMs);
-      await holder.read?.(result.response);
-      return result;
-    },
-    // the innermost position: inside the retries, and before the SDK throws an error answer
-    { step: 'deserialize', priority: 'low', name: 'keepRawAnswer' },
-  );
-  return client;
 }
 
 /** Whether the answer says that the object does not exist: 404, or 405 for a delete marker. */
@@ -108,16 +104,9 @@ export function isRepeated(answer: S3Answer | undefined): boolean {
   return Number(answer?.headers['age'] ?? 0) > 0;
 }
 
-const responseSchema = z.object({
-  statusCode: z.number(),
-  reason: z.string().default(''),
-  headers: z.record(z.string(), z.string()),
-});
-
-function answerOf(response: unknown, durationMs: number): S3Answer {
-  const { statusCode, reason, headers } = responseSchema.parse(response);
-  return { status: statusCode, reasonPhrase: reason, headers, durationMs };
-}
+const responseSchema = z
+  .object({ statusCode: z.number(), reason: z.string().default(''), headers: z.record(z.string(), z.string()) })
+  .transform(({ statusCode: status, reason: reasonPhrase, headers }) => ({ status, reasonPhrase, headers }));
 
 /** The time D of an answer (see s3-storage.ts) in ms, rounded down like the Date header itself, which has whole seconds. Throws `object.failed` if there is no Date header. */
 export function observedAt(question: S3Question, answer: S3Answer | undefined): number {

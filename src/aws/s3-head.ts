@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache';
 import type { S3Answer } from './s3-faults.ts';
 import { createRequestSigner, encode } from './request-signer.ts';
 
-interface HeadInput {
+export interface HeadInput {
   readonly Bucket: string;
   readonly Key: string;
   readonly IfMatch?: string;
@@ -26,7 +26,7 @@ export type HeadOutput = Pick<
   'ETag' | 'ContentLength' | 'LastModified' | 'VersionId' | 'Expiration' | 'ContentType' | 'Metadata'
 > & { readonly StorageClass?: string | undefined };
 
-interface HeadOptions {
+export interface HeadOptions {
   readonly abortSignal?: AbortSignal;
   /** Called when an attempt begins; returns the function that is called with its answer. */
   readonly attempt: () => (answer: Omit<S3Answer, 'durationMs'>) => void;

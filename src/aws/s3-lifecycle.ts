@@ -22,12 +22,12 @@ type S3Rule = NonNullable<GetBucketLifecycleConfigurationCommandOutput['Rules']>
 
 /** Creates the reader. Needs s3:GetLifecycleConfiguration, and s3:ListBucketMultipartUploads for uploads. */
 export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies): BucketLifecycle {
-  const ask = createAsk(clientFor, clock);
+  const { ask } = createAsk(clientFor, clock);
   return {
     async rulesOf(location, signal) {
       const question = { ...location, operation: 'GetBucketLifecycleConfiguration' };
       const command = new GetBucketLifecycleConfigurationCommand({ Bucket: location.bucket, ...ownerInput(location) });
-      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await ask(question, command, signal);
       if (reply.ok) {
         // a bucket without rules answers with an error: this is not its configuration
         if (reply.output.Rules === undefined && !isFromS3(reply.answer))
@@ -41,7 +41,7 @@ export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies)
     async uploadsOf(location, signal) {
       const question = { ...location, operation: 'ListMultipartUploads' };
       const command = new ListMultipartUploadsCommand({ Bucket: location.bucket, ...ownerInput(location) });
-      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await ask(question, command, signal);
       if (!reply.ok) throw refusalOf(question, reply);
       const { Uploads = [], IsTruncated: is_more = false } = reply.output;
       const begun = Uploads.flatMap(({ Initiated }) => (Initiated === undefined ? [] : [Initiated.getTime()]));

@@ -28,7 +28,7 @@ const TOKEN_LENGTH_MAX = 8_192;
 
 /** Creates the listing. */
 export function createS3Listing({ clientFor, clock }: S3ListingDependencies): BucketListing {
-  const ask = createAsk(clientFor, clock);
+  const { ask } = createAsk(clientFor, clock);
 
   async function read(
     question: S3Question,
@@ -45,11 +45,8 @@ export function createS3Listing({ clientFor, clock }: S3ListingDependencies): Bu
       ...(token !== undefined ? { ContinuationToken: token } : range.after !== '' && { StartAfter: range.after }),
     });
     let listing: ListingFields | undefined;
-    const reply = await ask(question, signal, {
-      send: (client, options) => client.send(command, options),
-      read: async (response) => {
-        listing = hasBody(response) ? readBody(response, await buffer(response.body)) : undefined;
-      },
+    const reply = await ask(question, command, signal, async (response) => {
+      listing = hasBody(response) ? readBody(response, await buffer(response.body)) : undefined;
     });
     if (!reply.ok) {
       // the request succeeded, but the body could not be read

@@ -15,7 +15,7 @@ import { inTime } from '../base/in-time.ts';
 import type { Clock } from '../process/clock.ts';
 import type { ObjectStorage, ObservedState } from './storage.ts';
 import { createAsk, isAbsence, isFromS3, observedAt, type Ask, ownerInput, presentState } from './s3-ask.ts';
-import { sendHead, type HeadOutput } from './s3-head.ts';
+import type { HeadOutput } from './s3-head.ts';
 import { createS3Listing } from './s3-listing.ts';
 import { type S3Answer, type S3Question, type S3Refusal, otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
 import type { PresentState } from '../ordering/document.ts';
@@ -42,7 +42,8 @@ const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
 export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3StorageDependencies): ObjectStorage {
-  const ask = createAsk(clientFor, clock);
+  const asking = createAsk(clientFor, clock);
+  const { ask, askHead } = asking;
   const listing = createS3Listing({ clientFor, clock });
   /** When the request was sent that each bucket answered last (monotonic). */
   const confirmed = new LRUCache<string, number>({ max: CONFIRMED_MAX });
@@ -65,7 +66,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   async function head(target: Target, key: string, signal: AbortSignal | undefined): Promise<ObservedState & { readonly isListed?: true }> {
     const question = { ...target, operation: 'HeadObject', key };
     const input = { Bucket: target.bucket, Key: key, ...ownerInput(target) };
-    const reply = await ask(question, signal, { send: (client, options, attempt) => sendHead(client, input, { ...options, attempt }) });
+    const reply = await askHead(question, input, signal);
     if (reply.ok) {
       const seen = { state: stateOfHead(reply.output), observedAtMs: observedAt(question, reply.answer) };
       return isFromS3(reply.answer) ? seen : checkedByListing(target, key, { seen, signal });
@@ -132,7 +133,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     const question = { ...target, operation: 'HeadBucket' };
     const command = new HeadBucketCommand({ Bucket: target.bucket, ...ownerInput(target) });
     const sentMs = clock.monotonicMs();
-    const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
+    const reply = await ask(question, command, undefined);
     if (!reply.ok) throw missingBucket(question, reply) ?? deniedBucket(question, reply) ?? s3Fault(question, reply);
     // without a request ID only a listing can confirm the bucket, because it names it
     if (!isFromS3(reply.answer)) await listing.page(target, { prefix: '', after: '', limit: 1, followMsMax: 0 });
@@ -143,12 +144,12 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   async function tryListing(target: Target, signal: AbortSignal | undefined): Promise<FaultError | undefined> {
     const question = { ...target, operation: 'ListObjectsV2' };
     const command = new ListObjectsV2Command({ Bucket: target.bucket, MaxKeys: 1, EncodingType: 'url' });
-    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+    const reply = await ask(question, command, signal);
     return reply.ok ? undefined : s3Fault(question, reply);
   }
 
   return {
-    ...createS3Details(ask),
+    ...createS3Details(asking),
     readState: (target, key, signal, how) =>
       how?.byListing === true ? readByListing(target, key, signal) : readByHead(target, key, signal),
     async firstKey(target, signal) {
@@ -158,7 +159,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
       const command = new HeadBucketCommand({ Bucket: bucket });
-      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await ask(question, command, signal);
       const named = reply.answer?.headers['x-amz-bucket-region'];
       // S3 sends the region even with a redirect or a 403
       if (named !== undefined) return named;
@@ -169,7 +170,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     async versioningOf(target, signal) {
       const question = { ...target, operation: 'GetBucketVersioning' };
       const command = new GetBucketVersioningCommand({ Bucket: target.bucket, ...ownerInput(target) });
-      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await ask(question, command, signal);
       if (reply.ok) {
         const { Status } = reply.output;
         // an empty answer means that there never was versioning, and so does any page that is not S3's to the SDK
@@ -204,14 +205,14 @@ function deniedBucket(question: S3Question, { answer }: S3Refusal): FaultError |
 }
 
 /** Creates the reader of what events do not say of a version, by HEAD and GetObjectTagging, for enrichment. */
-function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | 'readTags'> {
+function createS3Details({ ask, askHead }: Ask): Pick<ObjectStorage, 'readVersion' | 'readTags'> {
   return {
     async readVersion(location, { key, versionId, etag }, signal) {
       const { bucket } = location;
       const question = { ...location, operation: 'HeadObject', key };
       const condition = etag === undefined ? {} : { IfMatch: `"${etag}"` };
       const input = { Bucket: bucket, Key: key, ...condition, ...versionInput(versionId), ...ownerInput(location) };
-      const reply = await ask(question, signal, { send: (client, options, attempt) => sendHead(client, input, { ...options, attempt }) });
+      const reply = await askHead(question, input, signal);
       if (reply.ok) {
         const state = stateOfHead(reply.output);
         // some implementations of S3 support neither conditions nor versions, and answer with the current object
@@ -225,7 +226,7 @@ function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | 'readTag
       const { bucket } = location;
       const question = { ...location, operation: 'GetObjectTagging', key };
       const command = new GetObjectTaggingCommand({ Bucket: bucket, Key: key, ...versionInput(versionId), ...ownerInput(location) });
-      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await ask(question, command, signal);
       if (reply.ok) {
         const { TagSet, VersionId } = reply.output;
         if (TagSet === undefined) throw new FaultError('object.failed', `${questionText(question)}: the answer contains no tag set`);

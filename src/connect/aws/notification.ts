@@ -30,21 +30,18 @@ export interface OwnedBucket {
 
 /** Creates both functions. They need s3:GetBucketNotification and s3:PutBucketNotification. */
 export function createS3Notification({ s3For, once }: ClientsOf<'s3For'>, clock: Pick<Clock, 'monotonicMs'>) {
-  const ask = createAsk(s3For, clock);
-  const askOnce = createAsk(once.s3For, clock);
+  const { ask } = createAsk(s3For, clock);
+  const { ask: askOnce } = createAsk(once.s3For, clock);
   return {
     /** The notification configuration as S3's own XML. */
     async notificationOf({ bucket, region, account }: OwnedBucket, signal?: AbortSignal): Promise<string> {
       const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
       const command = new GetBucketNotificationConfigurationCommand({ Bucket: bucket, ExpectedBucketOwner: account });
       let xml: string | undefined;
-      const reply = await ask(question, signal, {
-        send: (client, options) => client.send(command, options),
-        read: async (response) => {
-          if (!hasBody(response)) return;
-          xml = (await buffer(response.body)).toString('utf8');
-          Object.assign(response, { body: READ_ALREADY });
-        },
+      const reply = await ask(question, command, signal, async (response) => {
+        if (!hasBody(response)) return;
+        xml = (await buffer(response.body)).toString('utf8');
+        Object.assign(response, { body: READ_ALREADY });
       });
       if (!reply.ok) throw readFault(question, reply, account);
       if (xml === undefined || isRepeated(reply.answer)) {
@@ -69,7 +66,7 @@ export function createS3Notification({ s3For, once }: ClientsOf<'s3For'>, clock:
         NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
         ...(skipValidation && { SkipDestinationValidation: true }),
       });
-      const reply = await askOnce(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await askOnce(question, command, signal);
       if (!reply.ok) throw writeFault(question, reply, account);
     },
   };
