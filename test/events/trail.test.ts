@@ -1,45 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { recordOf, syntheticBody, trailBody } from '../support/event-fixtures.ts';
-
-/** What both forms of an audit trail's record say in the same way, each under its own name. */
-describe.each([
-  [
-    'an audit-trail record',
-    (said: Said) =>
-      trailBody(
-        {},
-        {
-          eventName: said.eventName,
-          requestID: said.requestId,
-          responseElements: { 'x-amz-delete-marker': said.marker, 'x-amz-version-id': said.version },
-        },
-      ),
-  ],
-  [
-    'a synthetic record',
-    (said: Said) =>
-      syntheticBody({ isDeleteMarker: said.marker, versionId: said.version }, { eventName: said.eventName, requestID: said.requestId }),
-  ],
-])('%s', (_, bodyOf) => {
-  test.each([
-    [undefined, 'deleted'],
-    [null, 'deleted'],
-    ['', 'deleted'],
-    ['false', 'deleted'],
-    [false, 'deleted'],
-    ['true', 'marker-created'],
-    [true, 'marker-created'],
-  ])('of DeleteObject with delete marker %j is %s', (marker, kind) => {
-    expect(recordOf(bodyOf({ eventName: 'DeleteObject', marker })).change).toEqual({ kind });
-  });
-});
-
-interface Said {
-  readonly eventName: string;
-  readonly marker?: unknown;
-  readonly version?: unknown;
-  readonly requestId?: unknown;
-}
+import { recordOf, trailBody } from '../support/event-fixtures.ts';
 
 describe('an audit-trail record', () => {
   test('tells all that it says, its key as it stands', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../src/ordering/document.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
-import { MARGIN_MS, SETTLE_MS } from '../../src/ordering/constants.ts';
-import { clockOfListing, decideListed, decideSeen, rewrittenDocument } from '../../src/repair/decide.rules.ts';
+import { MARGIN_MS } from '../../src/ordering/constants.ts';
+import { clockOfListing, decideListed, rewrittenDocument } from '../../src/repair/decide.rules.ts';
 
 const D = Date.UTC(2026, 0, 2, 3, 4, 5);
 const AT_MS = D - 3_600_000;
@@ -46,31 +46,6 @@ describe('what a listing means', () => {
     ['no key, and nothing', undefined, undefined, 'gone'],
   ])('for %s', (_what, listed, document, kind) => {
     expect(decideListed(listed, document, clock).kind).toBe(kind);
-  });
-});
-
-describe('what a HEAD means', () => {
-  const at = clockOfMs(D - 3_600_000);
-
-  it('agrees with a document that says the same, and with a tombstone of an absent key', () => {
-    expect(decideSeen(state, stored(state, at), D)).toEqual({ kind: 'agrees' });
-    expect(decideSeen({ present: false }, stored({ present: false }, at), D)).toEqual({ kind: 'agrees' });
-    expect(decideSeen({ present: false }, undefined, D)).toEqual({ kind: 'agrees' });
-  });
-
-  it('is written at D − M over a document that is old enough', () => {
-    const write = { kind: 'write', plan: { clock, settled: true, equalClock: 'accept' } };
-    expect(decideSeen({ present: false }, stored(state, at), D)).toMatchObject(write);
-    expect(decideSeen(state, stored({ ...state, etag: 'x' }, at), D)).toMatchObject(write);
-    expect(decideSeen(state, stored({ present: false }, clockOfMs(D - MARGIN_MS - SETTLE_MS)), D)).toMatchObject(write);
-  });
-
-  it('is written provisionally, at the document’s own clock, over a younger one', () => {
-    const young = clockOfMs(D - MARGIN_MS - SETTLE_MS + 1);
-    expect(decideSeen({ present: false }, stored(state, young), D)).toMatchObject({
-      kind: 'write',
-      plan: { clock: young, settled: false, equalClock: 'accept' },
-    });
   });
 });
 

@@ -60,12 +60,6 @@ describe('requesting a re-index', () => {
     expect(await jobs.request(reindexRequest({ bucket: 'albums' }), 'someone')).toMatchObject({ state: 'queued' });
   });
 
-  it.each(['paused', 'done', 'failed', 'cancelled'] as const)('is taken when the earlier one is %s', async (jobState) => {
-    const { jobs, state } = await setUp();
-    await change(state, await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone'), { state: jobState });
-    expect(await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
-  });
-
   it('is taken when the slot names a job that does not exist', async () => {
     const { jobs, state } = await setUp();
     const lost = await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
