@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { RequestError } from './request-error.ts';
 
 /** The longest position is a bucket name and a key of 1,024 bytes; JSON may need six characters for a byte, and base64 adds a third. */
-const CURSOR_LENGTH_MAX = 12_000;
+export const CURSOR_LENGTH_MAX = 12_000;
 
 const positionSchema = z.array(z.string());
 

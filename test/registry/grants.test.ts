@@ -103,17 +103,12 @@ describe('a grant', () => {
 });
 
 describe('a cursor', () => {
-  it('is a position, to which another order or other filters do not matter: each page is a page of what is asked now', async () => {
+  it('is a position, to which other filters do not matter: each page is a page of what is asked now', async () => {
     const bob = await world.logIn(BOB);
     await world.grant(`user:${BOB}`, 'photos/a/', 'videos/b/');
     const { next } = await found(bob, 'limit=1');
     expect(places(await found(bob, `prefix=b/&cursor=${next}`))).toEqual(['videos/b/1', 'videos/b/2']);
     expect(places(await found(bob, `bucket=photos&cursor=${next}`))).toEqual(['photos/a/2']);
-    // a position in another order has other parts
-    for (const changed of ['sort=size&', 'sort=last_modified&order=desc&']) {
-      const { status, text } = await world.send(bob, `/v1/objects?${changed}cursor=${next}`);
-      expect([changed, status, (JSON.parse(text) as { code: string }).code]).toEqual([changed, 400, 'request.invalid']);
-    }
   });
 
   it('that was made up shows nothing that is not granted', async () => {

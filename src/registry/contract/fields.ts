@@ -1,13 +1,12 @@
 /** Fields that several subjects share, with their bounds. */
 import { z } from 'zod';
 import { BUCKET_NAME } from '../../base/bucket-name.ts';
+import { CURSOR_LENGTH_MAX } from '../../base/cursor.ts';
 
 /** S3's longest key. */
 const KEY_BYTES_MAX = 1_024;
 /** The longest id. Ids of SQS and of Tally are shorter. */
 const ID_LENGTH_MAX = 255;
-/** The longest cursor: a bucket's name and a key, each byte of which JSON may escape to six, in base64. */
-const CURSOR_LENGTH_MAX = 12_000;
 const LIMIT_MAX = 1_000;
 
 /** The message for a missing value or one of the wrong type. */
