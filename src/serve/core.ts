@@ -8,6 +8,7 @@ import type { Embedded } from '../demo/server.ts';
 import { defined } from '../base/defined.ts';
 import { createProvisioner } from '../connect/aws/provisioner.ts';
 import { createSharedParts } from '../connect/aws/shared-parts.ts';
+import { createS3Lifecycle } from '../aws/s3-lifecycle.ts';
 import { createS3Listing } from '../aws/s3-listing.ts';
 import { createS3Storage } from '../aws/s3-storage.ts';
 import { confirmSubscription } from '../aws/sns-topics.ts';
@@ -183,6 +184,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     queueWatch,
     confirmSubscription: confirmSubscription.bind(undefined, aws.snsFor),
     listing: createS3Listing({ clientFor: aws.s3For, clock }),
+    lifecycle: createS3Lifecycle({ clientFor: aws.s3For, clock }),
     operations: createOperations({ ...ports, ...subjects, connections, everyoneReads, webhookUrl: webhookUrlOf(settings) }),
     /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
     connections: isEmbedded || queueUrl === undefined ? undefined : connections,

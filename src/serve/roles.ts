@@ -24,7 +24,6 @@ import { LISTING_PAGE, createReconcileTurn } from '../repair/reconcile-turn.ts';
 import { getHeapStatistics } from 'node:v8';
 import { createSqsReceiver } from '../aws/sqs-receiver.ts';
 import type { IngestParts } from '../indexer/indexer.ts';
-import { createS3Lifecycle } from '../aws/s3-lifecycle.ts';
 import { processActor } from '../process/process-actor.ts';
 import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { watchIndices } from '../connect/index-identity.ts';
@@ -68,7 +67,7 @@ function createRole(core: Core & Pick<ReindexParts, 'lookAtGaps'>, worker: strin
     liveIsBusy,
   });
   const turn = createReconcileTurn({ ...core, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
-  const overdue = { ...core, usage: core.store.usage, lifecycle: createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock }) };
+  const overdue = { ...core, usage: core.store.usage };
   return createReindexRole({
     ...core,
     turn,
@@ -152,8 +151,7 @@ function startCalendar(core: Calendar, signal: AbortSignal): void {
   schedules.every(PURGE_API_KEYS, (runSignal) => purgeApiKeys(core, runSignal), signal);
   schedules.every(PURGE_LOGINS, (runSignal) => purgeLogins(core, runSignal), signal);
   schedules.every(WATCH_INDICES, (runSignal) => watchIndices(core, runSignal), signal);
-  const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
-  sweep(FOLLOW_LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observe }));
+  sweep(FOLLOW_LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, observe }));
   const { connections } = core;
   if (connections !== undefined) {
     const visit: Visit = (bucket, runSignal) => visitConnection({ ...core, connections }, bucket, runSignal);
