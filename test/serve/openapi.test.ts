@@ -20,8 +20,10 @@ const CHECKS = [
 ];
 /** A long run has a number of examples. */
 const LONG_EXAMPLES = process.env['TALLY_TEST_OPENAPI_EXAMPLES'];
-/** Of each operation, besides the example of the document and the limits of each field. */
-const EXAMPLES = Number(LONG_EXAMPLES ?? (isLong ? 3 : 1));
+/** Of each operation, besides the example of the document. */
+const EXAMPLES = Number(LONG_EXAMPLES ?? 3);
+/** The limits of each field are a hundred requests an operation: registry/contract/ tries the documented ones each day. */
+const PHASES = isLong ? 'examples,coverage,fuzzing' : 'examples,fuzzing';
 /** They end the session of the caller, or remove what the others need: they are tried last. */
 const LAST = ['logOut', 'removeBucket'];
 
@@ -72,7 +74,7 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
         document,
         `--url=${world.daemon.controlUrl}`,
         `--checks=${CHECKS.join(',')}`,
-        '--phases=examples,coverage,fuzzing',
+        `--phases=${PHASES}`,
         `--max-examples=${EXAMPLES}`,
         // the same requests each time
         '--seed=1',
