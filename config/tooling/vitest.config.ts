@@ -128,6 +128,7 @@ const whole = [
   'flow/panel-pages',
   'flow/panel-search',
   'flow/panel-trouble',
+  'flow/secrets',
   'flow/workers',
   'registry/control-plane-faults',
   'registry/reader-matrix',

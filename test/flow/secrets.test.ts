@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { randomSecret } from '../../src/identity/random-texts.ts';
 import { issuerSecretsOf, loginNameIn } from '../../src/identity/login.rules.ts';
+import { oneOf } from '../support/breadth.ts';
 import { until } from '../support/servers/aws.ts';
 import { runTally, type Environment } from '../support/servers/daemon.ts';
 import { raw } from '../support/servers/opensearch.ts';
@@ -28,7 +29,7 @@ async function startFronted(settings: Environment) {
 }
 type FrontedWorld = Awaited<ReturnType<typeof startFronted>>;
 
-describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
+describe.each(oneOf(indexKinds))('a story of logins and API keys on %s', (kind) => {
   it('leaves only hashes in logs, URLs, errors, exports and the store', async () => {
     const index = await openIndex(kind);
     const world = await startFronted({ ...index.env, TALLY_LOG_LEVEL: 'trace' });
