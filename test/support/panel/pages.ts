@@ -1,5 +1,4 @@
 /** Every page of the panel, with what the tours need of it. A new page needs a row: test/panel/pages.test.ts fails without one. */
-import type { PanelCaller } from '../../../src/panel/facts.ts';
 import { HOSTILE } from '../fakes/hostile.ts';
 
 export interface PanelPage {
@@ -9,69 +8,62 @@ export interface PanelPage {
   readonly choices?: Readonly<Record<string, string>>;
   /** The beginning of its heading. */
   readonly heading: string;
-  /** Who may see it. The others are shown that they may not. */
-  readonly callers: readonly PanelCaller[];
+  /** A user is shown that it is not permitted. */
+  readonly isForAdmins?: true;
   /** The buttons that open dialogs of an administrator. */
   readonly dialogs?: readonly RegExp[];
 }
 
-const everyone: readonly PanelCaller[] = ['local', 'user', 'admin'];
-const machineAndAdmin: readonly PanelCaller[] = ['local', 'admin'];
-
 export const panelPages: readonly PanelPage[] = [
-  { name: 'overview', heading: 'Overview', callers: machineAndAdmin },
-  { name: 'overview', choices: { wall: '1' }, heading: 'No known difference', callers: machineAndAdmin },
-  { name: 'buckets', heading: 'Buckets', callers: everyone },
-  { name: 'add', heading: 'Add bucket', callers: machineAndAdmin },
-  { name: 'add', choices: { bucket: 'stray' }, heading: 'Add bucket', callers: machineAndAdmin },
+  { name: 'overview', heading: 'Overview', isForAdmins: true },
+  { name: 'overview', choices: { wall: '1' }, heading: 'No known difference', isForAdmins: true },
+  { name: 'buckets', heading: 'Buckets' },
+  { name: 'add', heading: 'Add bucket', isForAdmins: true },
+  { name: 'add', choices: { bucket: 'stray' }, heading: 'Add bucket', isForAdmins: true },
   {
     name: 'bucket',
     choices: { bucket: 'photos' },
     heading: 'Bucket photos',
-    callers: everyone,
     dialogs: [/^Re-Index and Repair/],
   },
-  { name: 'bucket', choices: { bucket: 'photos', prefix: 'a/' }, heading: 'Bucket photos', callers: everyone },
-  { name: 'bucket', choices: { bucket: 'photos', tab: 'changes' }, heading: 'Bucket photos', callers: everyone },
+  { name: 'bucket', choices: { bucket: 'photos', prefix: 'a/' }, heading: 'Bucket photos' },
+  { name: 'bucket', choices: { bucket: 'photos', tab: 'changes' }, heading: 'Bucket photos' },
   {
     name: 'bucket',
     choices: { bucket: 'photos', tab: 'connection' },
     heading: 'Bucket photos',
-    callers: everyone,
     dialogs: [/^Disconnect…/],
   },
   {
     name: 'bucket',
     choices: { bucket: 'photos', tab: 'connection', source: 'eventbridge', enrich: 'head' },
     heading: 'Bucket photos',
-    callers: everyone,
   },
-  { name: 'unknown', heading: 'No such page', callers: everyone },
-  { name: 'search', choices: { query: 'cat size>1' }, heading: 'Search', callers: everyone },
-  { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search', callers: everyone },
-  { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">', callers: everyone },
-  { name: 'activity', heading: 'Activity', callers: machineAndAdmin },
-  { name: 'job', choices: { id: 'job-1' }, heading: 'Re-index photos', callers: machineAndAdmin },
+  { name: 'unknown', heading: 'No such page' },
+  { name: 'search', choices: { query: 'cat size>1' }, heading: 'Search' },
+  { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search' },
+  { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">' },
+  { name: 'activity', heading: 'Activity', isForAdmins: true },
+  { name: 'job', choices: { id: 'job-1' }, heading: 'Re-index photos', isForAdmins: true },
   {
     name: 'letters',
     heading: 'Dead letters',
-    callers: machineAndAdmin,
+    isForAdmins: true,
     dialogs: [/^Replay/, /^Discard/],
   },
   {
     name: 'keys',
     heading: 'API keys',
-    callers: ['user', 'admin'],
     dialogs: [/^Create key/, /^Revoke/],
   },
-  { name: 'keys', choices: { of: 'all' }, heading: 'API keys', callers: ['user', 'admin'], dialogs: [/^Revoke/] },
+  { name: 'keys', choices: { of: 'all' }, heading: 'API keys', dialogs: [/^Revoke/] },
   {
     name: 'people',
     heading: 'People',
-    callers: ['admin'],
+    isForAdmins: true,
     dialogs: [/^Add grant/, /^Remove/, /^Make an administrator/, /^Disable/],
   },
-  { name: 'audit', heading: 'Audit', callers: machineAndAdmin },
+  { name: 'audit', heading: 'Audit', isForAdmins: true },
 ];
 
 /** The query that leads to a page. */
