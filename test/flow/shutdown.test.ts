@@ -68,10 +68,6 @@ describe('a second daemon on one SQLite file', () => {
     const list = await runTally(['bucket', 'list', '--json'], daemon.operator);
     expect(list).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(list.stdout)).toMatchObject({ items: [{ bucket: world.bucket }, { bucket: world.neighbour.bucket }] });
-    const search = await runTally(['search', 'docs', '--json'], daemon.operator);
-    expect(search.code).toBe(0);
-    expect(JSON.parse(search.stdout)).toMatchObject({ items: [{ key: 'docs/a.txt' }] });
-
     world.send(world.put('docs/b.txt'));
     await flow.converged(daemon);
     expect(await daemon.stop()).toEqual(STOPPED);
