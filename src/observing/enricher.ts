@@ -60,7 +60,7 @@ export interface Enricher {
 export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
-  readonly circuits: Pick<Circuits, 'mayTry' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
+  readonly circuits: Pick<Circuits, 'mayTry' | 'ended' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
   /** Aborted at the deadline of the stop; running requests then count as late. */
   readonly stopped: AbortSignal;
 }
@@ -80,7 +80,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     // an enrichment request is an attempt too; while S3 does not answer, the document is written without it instead of waiting
     const turns: Turns = new Map();
     if (!circuits.mayTry(enrichmentCircuits(request.bucket), turns, true)) return withoutReading(request, PAUSED);
-    return withinTime(request, async (signal) => {
+    return withinTime({ ...request, turns }, async (signal) => {
       let begun: Promise<PresentState> | undefined;
       const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, turns }, signal));
       // no place was free in time; a reading that has begun ends by the same signal
@@ -103,13 +103,13 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
     const turns: Turns = new Map();
     if (!circuits.mayTry(enrichmentCircuits(bucket), turns, true)) return { state: withTags(asked, PAUSED), tags: PAUSED };
-    const tags = await withinTime(request, (signal) => readObservedTags({ ...asked, turns }, signal));
+    const tags = await withinTime({ ...request, turns }, (signal) => readObservedTags({ ...asked, turns }, signal));
     return { state: withTags(asked, tags), tags };
   }
 
-  /** Runs the work with a signal that is aborted when the time for enrichment is over. */
+  /** Runs the work, with which the attempt ends, with a signal that is aborted when the time for enrichment is over. */
   async function withinTime<Result>(
-    { expiresAtMs }: EnrichRequest<ObjectState>,
+    { expiresAtMs, turns }: Permitted<EnrichRequest<ObjectState>>,
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const limit = new AbortController();
@@ -124,6 +124,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     try {
       return await work(AbortSignal.any([stopped, limit.signal]));
     } finally {
+      circuits.ended(turns);
       ended.abort(TIME_IS_OVER);
     }
   }

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketRecord } from '../../src/records/bucket.ts';
 import { documentOf, type PresentState } from '../../src/ordering/document.ts';
-import { withPlainFallback } from '../../src/observing/enricher.ts';
+import { enrichmentCircuits } from '../../src/observing/circuits.ts';
+import { createEnricher, withPlainFallback } from '../../src/observing/enricher.ts';
 import type { WriteAnswer } from '../../src/store/store.ts';
-import { createFakeTelemetry } from '../support/fakes/ports.ts';
+import { createTestCircuits } from '../support/fakes/circuits.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { FaultError, type FaultCode } from '../../src/base/fault.ts';
 import { BUCKET, createIngestWorld, nativeRecord, settled, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
@@ -225,6 +227,23 @@ describe('an S3 that does not answer', () => {
     expect(results(world).slice(6)).toEqual(['head ok', 'head ok']);
     expect(await world.document('fourth')).toMatchObject(enrichedFields);
   });
+});
+
+it('Fix: an attempt that found no place in time leaves its turn to the next one', async () => {
+  const clock = createFakeClock();
+  const ports = { clock, telemetry: createFakeTelemetry() };
+  const circuits = createTestCircuits(ports);
+  const bucket = { bucket: BUCKET, region: 'us-east-1', enrich: 'head' } as const;
+  const fault = { code: 's3.unavailable', reason: '' } as const;
+  for (const key of ['a', 'b', 'c']) circuits.storageAnswered(bucket, { key, sentAtMs: 0, fault, enriches: true });
+  await clock.advance(1_000);
+  const never = () => Promise.reject(new Error('not asked'));
+  const heads = { run: never, report: () => undefined };
+  const stopped = new AbortController().signal;
+  const enricher = createEnricher({ ...ports, circuits, stopped, storage: { readVersion: never, readTags: never }, heads });
+  const state = { present: true, etag: 'e' } as const;
+  expect(await enricher.ofEvent({ bucket, key: 'd', state, expiresAtMs: 60_000 })).toEqual(state);
+  expect(circuits.mayTry(enrichmentCircuits(bucket), new Map(), true)).toBe(true);
 });
 
 describe('an event that is received again', () => {
