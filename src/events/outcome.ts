@@ -8,7 +8,7 @@ export type LostChange = 'delete' | 'tags' | 'other';
 export type Outcome =
   /** The store acknowledged the write. */
   | { readonly kind: 'written' }
-  /** The store refused the write, because it already held something newer or the same. */
+  /** The index already holds something newer or the same: the store refused the write. */
   | { readonly kind: 'superseded' }
   /** Written (or superseded) at the event's own time. The document must be settled in `dueInS` seconds. */
   | { readonly kind: 'provisional'; readonly dueInS: number }

@@ -31,6 +31,7 @@ interface Site {
   readonly bucket: Json;
   readonly bucketField: string;
   readonly object: Json;
+  readonly keyField: string;
   /** What S3 itself would do to the key here. */
   readonly isForm: boolean;
   /** The objects around the record's own fields, outermost first. */
@@ -51,10 +52,17 @@ function siteOf(value: unknown, around: readonly Json[] = []): Site | undefined 
   if (isJson(bucket) && isJson(object) && typeof object['key'] === 'string') {
     const record = around.at(-1) ?? value;
     const isForm = 'eventSource' in record || 'eventVersion' in record;
-    return { ...here, bucket, bucketField: 'name', object, isForm };
+    return { ...here, bucket, bucketField: 'name', object, keyField: 'key', isForm };
   }
   if (isJson(requestParameters) && typeof requestParameters['key'] === 'string')
-    return { ...here, bucket: requestParameters, bucketField: 'bucketName', object: requestParameters, isForm: false };
+    return {
+      ...here,
+      bucket: requestParameters,
+      bucketField: 'bucketName',
+      object: requestParameters,
+      keyField: 'key',
+      isForm: false,
+    };
   for (const child of Object.values(value)) {
     const site = siteOf(child, here.around);
     if (site !== undefined) return site;
@@ -82,7 +90,7 @@ function samplesOf(): readonly Sample[] {
     messagesOf(name).flatMap(({ operation, body: text, keys }) => {
       const body = opened(JSON.parse(text));
       const site = siteOf(body);
-      if (site !== undefined && site.object['key'] !== '')
+      if (site !== undefined && site.object[site.keyField] !== '')
         return [{ operation, body, eventName: nameOf(site), isForm: keys === undefined ? undefined : keys === 'form' }];
       if (WITHOUT_KEY.has(operation)) return [];
       throw new Error(`${name}: siteOf finds no key in the body of ${operation}; teach it where this dialect has it`);
@@ -111,7 +119,7 @@ function fieldsOf(site: Site): readonly (readonly [Json, string])[] {
   const owners = [...new Set([...site.around, site.bucket, site.object])];
   return owners.flatMap((owner) =>
     Object.keys(owner).flatMap((field) => {
-      const leads = (owner === site.bucket && field === site.bucketField) || (owner === site.object && field === 'key');
+      const leads = (owner === site.bucket && field === site.bucketField) || (owner === site.object && field === site.keyField);
       return leads || kept.has(owner[field]) || Array.isArray(owner) ? [] : [[owner, field] as const];
     }),
   );
@@ -203,7 +211,7 @@ function told(
   const nowMs = world.clock.nowMs();
   site.bucket[site.bucketField] = BUCKET;
   const spelled = sample.isForm ?? (of.isAws ? site.isForm : isForm);
-  site.object['key'] = spelled ? formEncoded(key) : key;
+  site.object[site.keyField] = spelled ? formEncoded(key) : key;
   const { etag, sizeBytes } = of.state as { readonly etag?: string; readonly sizeBytes?: number };
   const facts: Json = { eTag: etag, etag, size: sizeBytes, sequencer: sequencerAt(nowMs) };
   for (const [field, value] of Object.entries(facts)) {
