@@ -3,9 +3,8 @@ import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Breadth } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { contractWorld, DAY_MS, iso, live, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
+import { contractWorld, DAY_MS, iso, live, tombstone as tombstoneOf, unique, type Breadth, type OpenStore } from './world.ts';
 
 const NOON_MS = Date.UTC(2026, 10, 1, 12);
 const tombstone = (bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument =>

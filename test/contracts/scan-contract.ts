@@ -4,8 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { compareKeys } from '../../src/base/key-order.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Breadth } from '../support/breadth.ts';
-import { awkwardKeys, contractWorld, keysOf, live, tombstone, unique, type OpenStore } from './world.ts';
+import { awkwardKeys, contractWorld, keysOf, live, tombstone, unique, type Breadth, type OpenStore } from './world.ts';
 
 /** Declares the scan's tests for one store. */
 export function scanContract(name: string, open: () => Promise<OpenStore>, { runs }: Pick<Breadth, 'runs'>): void {

@@ -7,7 +7,6 @@ import { holds, sortFields, type Condition, type Test } from '../../src/store/co
 import { parseQuery } from '../../src/search/parse.rules.ts';
 import { patternOf } from '../../src/store/pattern.rules.ts';
 import type { ObjectFilter, Store } from '../../src/store/store.ts';
-import type { Breadth } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import {
   allPages,
@@ -18,6 +17,7 @@ import {
   live as liveOf,
   tombstone as tombstoneOf,
   unique,
+  type Breadth,
   type OpenStore,
 } from './world.ts';
 import { filterOf } from '../../src/search/search.ts';

@@ -8,9 +8,8 @@ import { queryWordsOf } from '../../src/ordering/words.ts';
 import { usageBy } from '../../src/store/groups.rules.ts';
 import { holds, sortFields, type Test } from '../../src/store/conditions.rules.ts';
 import type { ObjectFilter, UsageQuery, Store } from '../../src/store/store.ts';
-import type { Breadth } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { allPages, contractWorld, placesOf, keysOf, DAY_MS, iso, unique, type OpenStore } from './world.ts';
+import { allPages, contractWorld, placesOf, keysOf, DAY_MS, iso, unique, type Breadth, type OpenStore } from './world.ts';
 
 const run = unique('within');
 const NOON_MS = Date.UTC(2026, 8, 1, 12);

@@ -15,6 +15,14 @@ export interface OpenStore {
   dispose(): Promise<void>;
 }
 
+/** What a contract plays on one store: on a store whose requests take tens of milliseconds, a share of each product each day. */
+export interface Breadth {
+  /** How many random cases. */
+  readonly runs: number;
+  /** Whether each case meets each of the others: else they take turns, so that every case is played all the same. */
+  readonly isWhole: boolean;
+}
+
 /** 512 bytes is OpenSearch's largest id: keys on both sides of it. */
 const longKeys = ['e'.repeat(510), 'e'.repeat(511), 'e'.repeat(1_024), '\u00e9'.repeat(512), `${'x'.repeat(1_023)}y`];
 /** Where UTF-8 and UTF-16 have another order. */

@@ -16,14 +16,6 @@ export function inTurns<Case, Kind>(cases: readonly Case[], kinds: readonly Kind
   );
 }
 
-/** What a contract plays on one store: on a store whose requests take tens of milliseconds, a share of each product each day. */
-export interface Breadth {
-  /** How many random cases. */
-  readonly runs: number;
-  /** Whether each case meets each of the others: else they take turns, so that every case is played all the same. */
-  readonly isWhole: boolean;
-}
-
 /** For a test of what is the same code whatever the kind: the kind that costs least. In `npm run test:long` each. */
 export function oneOf<Kind>(kinds: readonly Kind[]): readonly Kind[] {
   return isLong ? kinds : kinds.slice(0, 1);

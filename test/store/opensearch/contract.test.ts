@@ -8,7 +8,8 @@ import { searchContract } from '../../contracts/search-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
-import { isLong, type Breadth } from '../../support/breadth.ts';
+import type { Breadth } from '../../contracts/world.ts';
+import { isLong } from '../../support/breadth.ts';
 import { openTestStore } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 

@@ -11,8 +11,8 @@ import { searchContract } from '../../contracts/search-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
-import type { OpenStore } from '../../contracts/world.ts';
-import { isLong, type Breadth } from '../../support/breadth.ts';
+import type { Breadth, OpenStore } from '../../contracts/world.ts';
+import { isLong } from '../../support/breadth.ts';
 
 async function openSqliteStore(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
