@@ -120,5 +120,6 @@ function factsOf(job: Job, nowMs: number): readonly string[] {
 function speedFacts(job: Job): readonly string[] {
   const { objects_per_s: rate } = job;
   const left = leftMs(job);
-  return [...(rate === undefined ? [] : [`${countText(rate)}/s`]), ...(left === undefined ? [] : [`${durationText(left)} left`])];
+  if (rate === undefined || rate <= 0) return [];
+  return [`${countText(rate)}/s`, ...(left === undefined ? [] : [`${durationText(left)} left`])];
 }

@@ -3,9 +3,10 @@
  * that reads the record can write documents, and after its first gap, because its existing objects were never compared.
  */
 import { defined } from '../base/defined.ts';
-import type { BucketRecord } from '../records/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord } from '../records/bucket.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { lastBeginOf } from '../records/job.ts';
+import { RequestError } from '../base/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
 import { absorbUnconnected, openNeverCompared, proveGap, type GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, WithPorts } from '../store/store.ts';
@@ -34,12 +35,14 @@ export function createConnectBucket(dependencies: ConnectDependencies) {
 
   /**
    * Connects the bucket, with an open gap for its existing objects. If it is already connected, this changes the given fields of enrich
-   * and account, reads region and versioning again, and recreates a missing index, with an open gap for what the index held. Throws S3's
-   * faults (`bucket.missing` if there is no such bucket) and the store's faults. What cannot be connected is refused before
-   * (requested.ts).
+   * and account, reads region and versioning again, and recreates a missing index, with an open gap for what the index held. Throws
+   * `request.invalid` for a directory bucket, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults. What else
+   * cannot be connected is refused before (requested.ts).
    */
   async function connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket, source, topic_arn: topicArn, enrich, bucket_account: account } = request;
+    // in embedded mode nothing is asked of AWS, which would refuse it before
+    if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
     const read = await readBucket({ bucket, account: account ?? current?.account }, signal);

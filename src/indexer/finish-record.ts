@@ -73,9 +73,13 @@ export async function finishRecord(parts: FinishParts, record: ChangeRecord, han
   if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
   const run: Run = { record, hand, topicArn, turns: new Map(), tie: undefined, failures: 0, byListing: false };
   for (;;) {
+    run.turns.clear();
     const end = await attempt(parts, run);
-    parts.circuits.ended(run.turns);
-    if (typeof end !== 'function') return end;
+    if (typeof end !== 'function') {
+      // what is ignored, becomes a gap or is of no bucket has sent nothing to what it had a turn at
+      parts.circuits.notTried(run.turns);
+      return end;
+    }
     hand.signal.throwIfAborted();
     const outcome = await end();
     if (outcome !== undefined) return outcome;
@@ -174,7 +178,7 @@ async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint:
   const { record, byListing } = run;
   const ids = (): readonly CircuitId[] => observationCircuits(bucket);
   const mayBegin = (): boolean => mayTry(parts, run, ids);
-  if (!mayBegin()) return () => waitFor(parts, run, ids());
+  if (!mayBegin()) return () => blocked(parts, run, ids());
   const answer = await observing.observe({
     bucket,
     key: record.key,
@@ -195,7 +199,7 @@ async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint:
     case 'expired':
       return () => afterExpiry(run);
     case 'blocked':
-      return () => waitFor(parts, run, ids());
+      return () => blocked(parts, run, ids());
     case 'fault':
       return () => afterFault(parts, run, answer.fault, ids());
   }
@@ -204,6 +208,12 @@ async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint:
 /** While no circuit is open, as is usual, the ids are not made. At its last receive a record is always tried: no letter without an attempt. */
 function mayTry({ circuits }: FinishParts, { turns, hand }: Run, idsOf: () => readonly CircuitId[]): boolean {
   return circuits.isQuiet || hand.isLastReceive || circuits.mayTry(idsOf(), turns, hand.message.receiveCount === 1);
+}
+
+/** Nothing was sent, so the turns go to another record. */
+function blocked(parts: FinishParts, run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
+  parts.circuits.notTried(run.turns);
+  return waitFor(parts, run, ids);
 }
 
 function afterTie(run: Run, hint: ObserveHint): FollowUp {

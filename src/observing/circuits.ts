@@ -61,8 +61,8 @@ export interface Circuits {
    * ones are added. `isFirst`: its message was received for the first time, or it only enriches a document, which can be written without.
    */
   mayTry(ids: readonly CircuitId[], turns: Turns, isFirst?: boolean): boolean;
-  /** Ends the attempt. Turns at which it sent nothing go to the next one. */
-  ended(turns: Turns): void;
+  /** Gives back those of the attempt's turns at which it sent nothing. Not for an attempt that failed: the next one waits. */
+  notTried(turns: Turns): void;
   /** Resolves to true when the index store answers, and to false after `forMs`; rejects with the signal's reason. */
   untilStoreAnswers(forMs: number, signal: AbortSignal): Promise<boolean>;
   /** Notes S3's answer to a request about one object. `fault`: it failed, or had no answer. */
@@ -245,10 +245,10 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
       for (const target of due) Object.assign(target, { triedAtMs: nowMs, isTrying: true });
       return true;
     },
-    ended(turns) {
+    notTried(turns) {
       for (const [id, sinceMs] of turns) {
         const target = targets.get(id);
-        // whatever was sent has had its answer, or has failed; a turn that another attempt has taken is not this one's to give
+        // whatever was sent has had its answer; a turn that another attempt has taken is not this one's to give
         if (target?.isTrying === true && target.triedAtMs === sinceMs) Object.assign(target, { triedAtMs: -Infinity, isTrying: false });
       }
       turns.clear();

@@ -60,7 +60,7 @@ export interface Enricher {
 export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
-  readonly circuits: Pick<Circuits, 'mayTry' | 'ended' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
+  readonly circuits: Pick<Circuits, 'mayTry' | 'notTried' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
   /** Aborted at the deadline of the stop; running requests then count as late. */
   readonly stopped: AbortSignal;
 }
@@ -80,11 +80,16 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     // an enrichment request is an attempt too; while S3 does not answer, the document is written without it instead of waiting
     const turns: Turns = new Map();
     if (!circuits.mayTry(enrichmentCircuits(request.bucket), turns, true)) return withoutReading(request, PAUSED);
-    return withinTime({ ...request, turns }, async (signal) => {
+    return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
       const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, turns }, signal));
-      // no place was free in time; a reading that has begun ends by the same signal
-      return heads.run(request.bucket, begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
+      return heads.run(request.bucket, begin, signal).catch(() => {
+        // it ends by the same signal
+        if (begun !== undefined) return begun;
+        // no place was free in time
+        circuits.notTried(turns);
+        return withoutReading(request, { result: 'late' });
+      });
     });
   }
 
@@ -103,13 +108,13 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
     const turns: Turns = new Map();
     if (!circuits.mayTry(enrichmentCircuits(bucket), turns, true)) return { state: withTags(asked, PAUSED), tags: PAUSED };
-    const tags = await withinTime({ ...request, turns }, (signal) => readObservedTags({ ...asked, turns }, signal));
+    const tags = await withinTime(request, (signal) => readObservedTags({ ...asked, turns }, signal));
     return { state: withTags(asked, tags), tags };
   }
 
-  /** Runs the work, with which the attempt ends, with a signal that is aborted when the time for enrichment is over. */
+  /** Runs the work with a signal that is aborted when the time for enrichment is over. */
   async function withinTime<Result>(
-    { expiresAtMs, turns }: Permitted<EnrichRequest<ObjectState>>,
+    { expiresAtMs }: EnrichRequest<ObjectState>,
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const limit = new AbortController();
@@ -124,7 +129,6 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     try {
       return await work(AbortSignal.any([stopped, limit.signal]));
     } finally {
-      circuits.ended(turns);
       ended.abort(TIME_IS_OVER);
     }
   }

@@ -111,7 +111,7 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
   const histograms = new Map<string, Histogram>();
   const known = new Map<string, KnownValues>();
 
-  for (const [name, definition] of Object.entries(table)) {
+  for (const [name, definition] of Object.entries<SeriesDefinition>(seriesTable)) {
     const options = { name, help: definition.help, labelNames: Object.keys(definition.labels ?? {}), registers: [registry] };
     switch (definition.type) {
       case 'counter':
@@ -146,10 +146,10 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
 
   return {
     count(name, by, ...[labels]) {
-      counters.get(name)?.inc(labels ?? NO_LABELS, by);
+      if (isSeries(name, labels)) counters.get(name)?.inc(labels ?? NO_LABELS, by);
     },
     set(name, value, ...[labels]) {
-      setGauge(name, labels ?? NO_LABELS, value);
+      if (isSeries(name, labels)) setGauge(name, labels ?? NO_LABELS, value);
     },
     setCounts(name, each) {
       for (const labels of allLabels(name)) {
@@ -167,16 +167,23 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
 
 const NO_LABELS: Labels = {};
 
+/** The labels of each metric, prepared for isSeries(), which reads them at each change. */
+const labelSets = new Map<string, readonly (readonly [string, readonly string[]])[]>(
+  Object.entries<SeriesDefinition>(seriesTable).map(([name, { labels = {} }]) => [name, Object.entries(labels)]),
+);
+
+function isSeries(name: MetricName, labels: Labels = NO_LABELS): boolean {
+  return labelSets.get(name)?.every(([label, values]) => values.includes(labels[label] ?? '')) === true;
+}
+
 function startAtZero<Metric extends Counter | Gauge>(metric: Metric, name: string): Metric {
   for (const labels of allLabels(name)) metric.inc(labels, 0);
   return metric;
 }
 
-const table: Readonly<Record<string, SeriesDefinition>> = seriesTable;
-
 /** Returns all combinations of the values of the metric's labels. */
 function allLabels(name: string): readonly Labels[] {
-  return Object.entries(table[name]?.labels ?? {}).reduce<readonly Labels[]>(
+  return (labelSets.get(name) ?? []).reduce<readonly Labels[]>(
     (combinations, [label, values]) => combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),
     [{}],
   );

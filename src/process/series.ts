@@ -109,7 +109,7 @@ export const seriesTable = {
   tally_enrich_total: {
     type: 'counter',
     unit: 'documents',
-    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected'] },
+    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected', 'bucket.index-misconfigured'] },
     help: 'Counts live documents to be enriched, by kind of enrichment and result. Documents with any result but ok are written without it.',
   },
   tally_head_in_flight_requests: {

@@ -88,7 +88,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
 /** Here every answer is needed, so no request is skipped. */
 const NO_CIRCUITS: EnricherDependencies['circuits'] = {
   mayTry: () => true,
-  ended: () => undefined,
+  notTried: () => undefined,
   openOf: () => undefined,
   storageAnswered: () => undefined,
   enrichmentAnswered: () => undefined,

@@ -44,6 +44,13 @@ async function write({ objects }: World, key: string) {
 }
 
 describe('connecting a bucket', () => {
+  it('Fix: refuses a directory bucket without a question to S3, which embedded mode would ask for it', async () => {
+    const world = setUp();
+    world.storage.failWith(new FaultError('s3.unavailable', 'asked'));
+    const refused = world.connect({ bucket: 'photos--use1-az4--x-s3' });
+    await expect(refused).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('directory bucket') });
+  });
+
   it('stores what S3 says of it, and its documents can be written', async () => {
     const world = setUp();
     const record = await world.connect();

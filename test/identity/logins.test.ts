@@ -275,6 +275,7 @@ describe('a code', () => {
   it.each([
     ['verifier', { verifier: 'w'.repeat(43) }],
     ['redirect', { redirectUri: 'http://127.0.0.1:1/callback' }],
+    ['redirect, which is left out', { redirectUri: undefined }],
   ])('with another %s is spoilt for everyone', async (_, wrong) => {
     const world = createIdentityWorld();
     const { code } = await allow(world);

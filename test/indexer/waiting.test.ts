@@ -50,6 +50,27 @@ describe("a bucket's index that refuses documents", () => {
   });
 });
 
+it('an index that refused is tried once in half a minute, also where whole requests fail then, which take along what is beside them', async () => {
+  const world = await twoBuckets();
+  world.store.broken.buckets.set(BUCKET, 'bucket.index-unavailable');
+  for (let count = 0; count < 3; count += 1) await world.send(world.put(`k-${count}`));
+  await world.run(3 * SECOND_MS);
+  world.store.broken.buckets.clear();
+  let attempts = 0;
+  world.store.broken.beforeWrite = async (writes) => {
+    if (!writes.some(({ document }) => document.bucket === BUCKET)) return;
+    attempts += 1;
+    throw new FaultError('index.unreachable', '504');
+  };
+  for (let count = 0; count < 150; count += 1) {
+    await world.send(world.put(`refused/${count}`));
+    await world.send(world.put(`beside/${count}`, { bucket: OTHER }));
+    await world.run(400);
+  }
+  // the first is that of a message that was received for the first time
+  expect(attempts).toBeLessThanOrEqual(3);
+});
+
 describe('a bucket that S3 does not serve', () => {
   const fail = (world: IngestWorld): void => world.storage.failWith(s3Down, { bucket: BUCKET });
 

@@ -271,7 +271,7 @@ describe('an attempt at what fails', () => {
     await world.run(500);
     const next: Turns = new Map();
     expect(world.mayTry(observationCircuits(a), next)).toBe(true);
-    world.circuits.ended(next);
+    world.circuits.notTried(next);
     expect(world.mayTry(observationCircuits(a))).toBe(true);
   });
 
@@ -285,9 +285,9 @@ describe('an attempt at what fails', () => {
     expect(begins(first)).toBe(true);
     await world.run(30_000);
     expect(begins(second)).toBe(true);
-    world.circuits.ended(first);
+    world.circuits.notTried(first);
     expect(begins()).toBe(false);
-    world.circuits.ended(second);
+    world.circuits.notTried(second);
     expect(begins()).toBe(true);
   });
 

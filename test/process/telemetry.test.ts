@@ -59,6 +59,25 @@ it('has one series for each combination of label values, and no other', async ()
   }
 });
 
+it('makes no series of a value that the label’s set does not hold', async () => {
+  const world = createWorld();
+  for (const [name, { type }] of Object.entries(table)) if (type === 'gauge') world.telemetry.setCounts(name as 'tally_jobs', []);
+  const before = await world.series();
+  // what compiles is checked by types; this is what reaches the metrics at run time all the same
+  const { count, set, setCounts } = world.telemetry as unknown as Record<string, (name: string, value: unknown, labels?: object) => void>;
+  for (const [name, { labels = {} }] of Object.entries(table)) {
+    const outside = Object.fromEntries(Object.keys(labels).map((label) => [label, 'from/outside']));
+    if (Object.keys(labels).length === 0) continue;
+    for (const change of [count, set]) {
+      change?.(name, 1, outside);
+      change?.(name, 1, {});
+      change?.(name, 1);
+    }
+    setCounts?.(name, [outside, {}]);
+  }
+  expect(await world.series()).toEqual(before);
+});
+
 it('has no label for buckets, because everyone who reaches the health listener may read the metrics', () => {
   expect(Object.values(table).flatMap(({ labels = {} }) => Object.keys(labels))).not.toContain('bucket');
 });
