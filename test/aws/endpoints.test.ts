@@ -152,19 +152,22 @@ describe('requests to AWS', () => {
     ]);
   });
 
-  it('about the redrive target go where the queue itself is reached, although SQS names its regular host', async () => {
-    const client = createSqsClient({ clientFor: clientsWith().sqsFor, clock });
-    proxy.answer = ({ headers }) => {
-      if (headers['x-amz-target'] === 'AmazonSQS.GetQueueUrl')
-        return { body: JSON.stringify({ QueueUrl: `https://sqs.ap-south-1.amazonaws.com/${account}/letters` }) };
-      const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: `arn:aws:sqs:ap-south-1:${account}:letters`, maxReceiveCount: 20 });
-      return attributesAnswer({ RedrivePolicy });
-    };
-    const { deadLetterQueueUrl } = await client.attributes(`${vpce}/${account}/events`);
-    expect(deadLetterQueueUrl).toBe(`${vpce}/${account}/letters`);
-    await client.attributes(deadLetterQueueUrl!);
-    expect(new Set(proxy.asked.map(({ url, scope }) => [url, scope].join(' ')))).toEqual(new Set([`${vpce}/ ap-south-1/sqs`]));
-  });
+  it.each([`/${account}`, '//elsewhere.example'])(
+    'about the redrive target go where the queue itself is reached, although SQS names its regular host (%s)',
+    async (path) => {
+      const client = createSqsClient({ clientFor: clientsWith().sqsFor, clock });
+      proxy.answer = ({ headers }) => {
+        if (headers['x-amz-target'] === 'AmazonSQS.GetQueueUrl')
+          return { body: JSON.stringify({ QueueUrl: `https://sqs.ap-south-1.amazonaws.com${path}/letters` }) };
+        const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: `arn:aws:sqs:ap-south-1:${account}:letters`, maxReceiveCount: 20 });
+        return attributesAnswer({ RedrivePolicy });
+      };
+      const { deadLetterQueueUrl } = await client.attributes(`${vpce}/${account}/events`);
+      expect(deadLetterQueueUrl).toBe(`${vpce}${path}/letters`);
+      await client.attributes(deadLetterQueueUrl!);
+      expect(new Set(proxy.asked.map(({ url, scope }) => [url, scope].join(' ')))).toEqual(new Set([`${vpce}/ ap-south-1/sqs`]));
+    },
+  );
 
   it.each([
     { what: 'a web page', answer: { body: '<html>Sign in</html>' } },
