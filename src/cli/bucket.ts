@@ -34,7 +34,7 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     .option('--from-file <file>', 'also the buckets listed in a file, one per line')
     .option('--no-reindex', "do not index a new bucket's existing objects until a re-index is started")
     .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in the way', 'isPlan'));
-  addOptions(add, 'addBucket', { without: ['bucket', 'reindex'], options: { topic_arn: 'topic', plan: 'agree' } });
+  addOptions(add, cli, 'addBucket', { without: ['bucket', 'reindex'], options: { topic_arn: 'topic', plan: 'agree' } });
   printing(
     add,
     'tally bucket add photos',

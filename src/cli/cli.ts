@@ -76,8 +76,8 @@ export interface JsonOption {
 
 export type Cli = ReturnType<typeof createCli>;
 
-/** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
-export function createCli(dependencies: CliDependencies) {
+/** Creates what commands need from the arguments and the dependencies. Nothing is opened until a command uses it. */
+export function createCli(args: readonly string[], dependencies: CliDependencies) {
   const { env, readFile, stdout, stderr, clock, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
@@ -117,6 +117,8 @@ export function createCli(dependencies: CliDependencies) {
   }
 
   return {
+    /** Whether a command with this word in its name can be meant. Only then are its options made: those of all take a sixth of a start. */
+    isAsked: (word: string): boolean => args.includes(word),
     settings,
     /** Adds settings from options to the environment's. */
     override(more: Readonly<Record<string, string>>): void {

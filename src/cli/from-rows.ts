@@ -35,7 +35,7 @@ export function addRowCommands(program: Command, cli: Cli, first: string): void 
     [row.cli ?? []]
       .flat()
       .filter(({ words }) => words.split(' ')[0] === first)
-      .flatMap((command) => formsOf(row, command).map((fields) => ({ row, command, fields }))),
+      .map((command) => ({ row, command })),
   );
   for (const [words, alike] of Map.groupBy(made, ({ command }) => command.words)) addRowCommand(program, cli, words, alike);
 }
@@ -57,17 +57,22 @@ export function groupOf(program: Command, words: readonly string[], example: str
   }, program);
 }
 
-interface Made {
+interface Unmade {
   readonly row: PlacedRow<ControlName>;
   readonly command: RowCommand;
+}
+
+interface Made extends Unmade {
   readonly fields: ReadonlyMap<string, Field>;
 }
 
-function addRowCommand(program: Command, cli: Cli, all: string, made: readonly Made[]): void {
-  const [first] = made;
+function addRowCommand(program: Command, cli: Cli, all: string, alike: readonly Unmade[]): void {
+  const [first] = alike;
   if (first === undefined) return;
   const places = placesOf(all);
   const words = all.split(' ').filter((word) => !places.includes(word));
+  const formsIfAsked = ({ row, command }: Unmade) => (words.every(cli.isAsked) ? formsOf(row, command) : [new Map<string, Field>()]);
+  const made = alike.flatMap((each) => formsIfAsked(each).map((fields): Made => ({ ...each, fields })));
   const { summary = first.row.summary, description = first.command.summary === undefined ? first.row.description : '' } = first.command;
   const examples = new Set(made.flatMap(({ command }) => command.examples));
   const self = groupOf(program, words.slice(0, -1), first.command.examples[0])
@@ -135,7 +140,8 @@ interface Options {
 }
 
 /** Adds an option for each of an operation's fields to a command written by hand. */
-export function addOptions(self: Command, operation: ControlName, { without, options }: Options): Command {
+export function addOptions(self: Command, cli: Cli, operation: ControlName, { without, options }: Options): Command {
+  if (!cli.isAsked(self.name())) return self;
   const forms = rowsOfControlPlane.filter((row) => row.operation === operation).flatMap((row) => formsOf(row));
   for (const [name, { schema }] of forms.flatMap((form) => [...form]))
     if (!without.includes(name)) self.addOption(optionOf(name, schema, options));

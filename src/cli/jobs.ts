@@ -31,7 +31,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     )
     .argument('<bucket>', 'a connected bucket')
     .option('--wait', 'wait until the job has ended; the exit code is 0 if it succeeded');
-  addOptions(reindex, 'startReindex', { without: ['bucket', 'mode'] });
+  addOptions(reindex, cli, 'startReindex', { without: ['bucket', 'mode'] });
   printing(reindex, 'tally reindex photos --prefix 2026/ --wait').action(async (bucket: string, options: ReindexOptions) => {
     const { json: _, wait, ...body } = options;
     await cli.withControl(async (control) => {

@@ -29,7 +29,7 @@ const HELP_COLUMNS = 80;
 
 /** Runs the command in the arguments (without node and script). Never rejects: failures are reported on stderr and by the exit code. */
 export async function runCli(args: readonly string[], dependencies: CliDependencies): Promise<number> {
-  const cli = createCli(dependencies);
+  const cli = createCli(args, dependencies);
   const complaints: string[] = [];
   let running: Command | undefined;
   const program = createProgram(cli, dependencies, (text) => void complaints.push(text)).hook('preAction', (_, self) => {

@@ -29,7 +29,7 @@ export function addSearchCommand(program: Command, cli: Cli): void {
       'Finds objects in the index, by words in the key or by clauses such as ext:pdf and size>1G. Results are sorted by bucket and key.',
     )
     .argument('[query...]', 'the query, or its words');
-  addOptions(search, 'searchObjects', { without: ['q', 'as_of', ...sizes] });
+  addOptions(search, cli, 'searchObjects', { without: ['q', 'as_of', ...sizes] });
   addSizeOptions(search)
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
     .addOption(new Option('--jsonl', 'print all results, one JSON object per line').conflicts(['json', 'limit', 'cursor', 'total']));
@@ -102,7 +102,7 @@ export function addUsageCommand(program: Command, cli: Cli): void {
     )
     .argument('[bucket]', 'the bucket (default: all)')
     .argument('[prefix]', 'a folder, ending in a slash');
-  addOptions(usage, 'getUsage', { without: ['bucket', 'prefix', 'q', ...sizes] });
+  addOptions(usage, cli, 'getUsage', { without: ['bucket', 'prefix', 'q', ...sizes] });
   printing(addSizeOptions(usage), 'tally du photos 2026/', 'tally du photos --by age --by class --extension jpg').action(
     async (
       bucket: string | undefined,

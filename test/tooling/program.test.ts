@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { nodeOptions, ownVariables } from '../support/servers/program.ts';
+import { MAIN, nodeOptions, ownVariables } from '../support/servers/program.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -13,4 +15,12 @@ it('is given the same options however it is started', () => {
   for (const [name, value] of Object.entries(ownVariables())) {
     expect(read('config/systemd/tally.service')).toContain(`\nEnvironment=${name}=${value}\n`);
   }
+});
+
+/** Says on stderr, when the process ends, whether Node's own client for fetch and WebSocket was loaded. */
+const SAYS = "data:text/javascript,process.on('exit',()=>console.error(process.moduleLoadList.some((each)=>each.includes('undici'))))";
+
+it('does not load, with node:http, a client that it does not use', async () => {
+  const { stderr } = await promisify(execFile)(process.execPath, ['--import', SAYS, MAIN, '--version']);
+  expect(stderr).toBe('false\n');
 });
