@@ -67,11 +67,13 @@ const servers: readonly Server[] = [
 ];
 
 /**
- * An OpenSearch of a test run lives for minutes: compiling its code once, simply, costs less of the cores that the tests need
- * than optimising it. It needs no second process that analyses its performance either.
+ * An OpenSearch of a test run lives for minutes: compiling its code once, simply, and collecting garbage with one thread costs less
+ * of the cores that the tests need than optimising either. It needs no second process that analyses its performance either.
  */
 const SHORT_LIVED = {
-  OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m -XX:TieredStopAtLevel=1',
+  OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m -XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC',
+  // that collector leaves garbage until the heap is full, which is not what the breaker is for
+  'indices.breaker.total.use_real_memory': 'false',
   DISABLE_PERFORMANCE_ANALYZER_AGENT_CLI: 'true',
   // its monitor of the disk takes away, every half a minute, the blocks that tests set
   'cluster.routing.allocation.disk.threshold_enabled': 'false',
