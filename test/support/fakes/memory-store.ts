@@ -19,9 +19,13 @@ import { isInOneOf, matchesFilter } from './matching.ts';
 import { createMemoryUsage } from './memory-usage.ts';
 import { createMemoryMaintenance, written } from './memory-maintenance.ts';
 
+const ASCII = /^[\0-\x7f]*$/;
+
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
 export function compareUtf8(a: string, b: string): number {
-  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
+  if (a === b) return 0;
+  if (ASCII.test(a) && ASCII.test(b)) return a < b ? -1 : 1;
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 export function createMemoryStore(): Store {
@@ -266,10 +270,12 @@ function copyOf<Value>(value: Value): Value {
   if (typeof value === 'number') return (Number.isFinite(value) ? value : null) as Value;
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((each: unknown) => (each === undefined ? null : copyOf(each))) as Value;
-  // an assignment to __proto__ would make no field
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, field]) => field !== undefined)
-      .map(([name, field]) => [name, copyOf<unknown>(field)]),
-  ) as Value;
+  // simulated years copy millions of records: this takes a quarter of what Object.fromEntries does
+  const copy: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(value)) {
+    // an assignment to __proto__ would make no field
+    if (name === '__proto__') Object.defineProperty(copy, name, { value: copyOf<unknown>(field), enumerable: true });
+    else if (field !== undefined) copy[name] = copyOf<unknown>(field);
+  }
+  return copy as Value;
 }

@@ -22,7 +22,7 @@ import { createIngest, DEAD_LETTERS, QUEUE } from './roles.ts';
 
 export const BUCKET = 'photos';
 
-/** How often an idle poller of the scripted receiver looks; also the step in which time moves at first. */
+/** The step in which time moves at first, and in which an idle poller of the scripted receiver looks. */
 const STEP_MS = 50;
 /** After so long a run whatever was just sent is on its way, and larger steps do. */
 const SMALL_STEPS_MS = 2_000;
@@ -85,7 +85,8 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   const state = store.state;
   const handedOver: HandedOverRecord[] = [];
   const handoverState = { isPermitted: options.handsOver ?? true };
-  const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1 });
+  let stepMs = STEP_MS;
+  const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1, idleMs: () => stepMs });
   const { circuits, connect, role, start } = createIngest(
     {
       store,
@@ -148,10 +149,13 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   async function run(forMs: number): Promise<void> {
     let doneMs = 0;
     while (doneMs < forMs) {
-      const stepMs = Math.min(doneMs < SMALL_STEPS_MS ? STEP_MS : LARGE_STEP_MS, forMs - doneMs);
-      await clock.advance(stepMs);
+      const leftMs = forMs - doneMs;
+      // small again at the end, so that no poller sleeps for long when a test sends what comes next
+      stepMs = doneMs < SMALL_STEPS_MS || leftMs <= 2 * LARGE_STEP_MS ? STEP_MS : LARGE_STEP_MS;
+      const nextMs = Math.min(stepMs, leftMs);
+      await clock.advance(nextMs);
       await settled();
-      doneMs += stepMs;
+      doneMs += nextMs;
     }
   }
 
@@ -396,10 +400,12 @@ interface ReceiverDependencies {
   readonly queues: QueueClient;
   readonly clock: Clock;
   readonly pollers: number;
+  /** How long an empty receive waits now. */
+  readonly idleMs: () => number;
 }
 
 /** Pollers on the fake clock: admit, receive up to ten, hand over, again; an empty receive waits a step. */
-function createScriptedReceiver({ queues, clock, pollers }: ReceiverDependencies): ScriptedReceiver {
+function createScriptedReceiver({ queues, clock, pollers, idleMs }: ReceiverDependencies): ScriptedReceiver {
   const stopping = new AbortController();
   let receives = 0;
 
@@ -410,7 +416,7 @@ function createScriptedReceiver({ queues, clock, pollers }: ReceiverDependencies
       const messages = await queues.receive(QUEUE, { visibilityS: 60, max: 10 });
       handlers.polled?.(QUEUE);
       if (messages.length > 0) await handlers.handle(messages);
-      else await clock.sleep(STEP_MS, stopping.signal);
+      else await clock.sleep(idleMs(), stopping.signal);
     }
   }
 
