@@ -198,8 +198,8 @@ export const seriesTable = {
   tally_sweeps_total: {
     type: 'counter',
     unit: 'sweeps',
-    labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'], result: ['ok', ...faultCodes] },
-    help: "Counts finished sweeps of a bucket: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts weekly re-index jobs begun; connections counts checks of a bucket's wiring.",
+    labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'compare', 'connections'], result: ['ok', ...faultCodes] },
+    help: "Counts finished sweeps of a bucket: of unsettled documents, of expected expirations (lifecycle), of old tombstones; compare counts scheduled compares begun; connections counts checks of a bucket's wiring.",
   },
   // ── the state of the process ──
   tally_paused: {

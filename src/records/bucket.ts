@@ -213,7 +213,7 @@ export const bucketRecordSchema = z.object({
   /** How far the tombstones of its index may be purged. */
   purge: purgeMarksSchema.optional(),
   /** The scheduled compare that began last (src/repair/sweeps.ts). */
-  sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
+  scheduled: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
   repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),
   /** Its parts in AWS. Absent: Tally has made none. */

@@ -1,6 +1,6 @@
 /**
  * The calendar's sweeps, which visit every bucket to purge tombstones, observe unsettled documents again, or begin its scheduled
- * re-index; and the purge of audit records. src/serve/roles.ts has their schedules. identity/purges.ts purges API keys, logins and
+ * re-index; and the purge of audit records. src/serve/calendar.ts has their schedules. identity/purges.ts purges API keys, logins and
  * sessions.
  */
 import { TOMBSTONE_LIFE_MS } from '../ordering/constants.ts';
@@ -81,38 +81,38 @@ export async function purgeAudit(
   }
 }
 
-// ── the scheduled re-index of every bucket, whatever its source, because events may be lost unnoticed. It also shows that the index is
+// ── the scheduled compare of every bucket, whatever its source, because events may be lost unnoticed. It also shows that the index is
 // right. Each bucket has one in each interval, by default a week (a day for a webhook), at its own time:
 //
 //   (new) ──► waits for its time in the interval ──► due ──job begun──► waits an interval
 //                                                     ▲                    │
 //                                                     └──── the job failed ┘ six hours later
 
-interface FullSweepParts extends WithPorts<'state' | 'clock'> {
+interface CompareParts extends WithPorts<'state' | 'clock'> {
   readonly startJob: ReindexJobs['start'];
   /** From one compare of a bucket to the next; 0: never. */
   readonly intervalMs: number;
 }
 
-/** Begins a bucket's scheduled re-index if it is due. A bucket that a job occupies is visited again later. */
-export async function visitFull(
-  { state, startJob, clock, intervalMs: usualMs }: FullSweepParts,
+/** Begins a bucket's scheduled compare if it is due. A bucket that a job occupies is visited again later. */
+export async function visitCompare(
+  { state, startJob, clock, intervalMs: usualMs }: CompareParts,
   record: BucketRecord,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { bucket, enrich, sweep } = record;
+  const { bucket, enrich, scheduled } = record;
   const intervalMs = compareEveryMs(record, usualMs);
   const look = { nowMs: clock.nowMs(), intervalMs };
   // if the record shows that nothing is due, nothing more is read
-  if (intervalMs === 0 || !maySweepBeDue(record, look)) return undefined;
-  const last = sweep && (await readRecord(state, refs.job(sweep.jobId), signal));
-  if (!isSweepDue(record, last, look)) return undefined;
+  if (intervalMs === 0 || !mayCompareBeDue(record, look)) return undefined;
+  const last = scheduled && (await readRecord(state, refs.job(scheduled.jobId), signal));
+  if (!isCompareDue(record, last, look)) return undefined;
   try {
     // the job's deletions are limited, whatever gaps it closes
     const tags = enrich === 'tags' ? { tags: true } : {};
     const { id: jobId } = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', ...tags }, signal);
     const begun = { jobId, atMs: clock.nowMs() };
-    await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, sweep: begun });
+    await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, scheduled: begun });
     return 0;
   } catch (error) {
     if (error instanceof RequestError && error.code === 'job.conflict') return undefined;
@@ -123,26 +123,30 @@ export async function visitFull(
 /** After a failure: four attempts a day, with enough time in between for an operator to notice and correct the cause. */
 const RETRY_MS = 21_600_000;
 
-type Swept = Pick<BucketRecord, 'bucket' | 'createdAtMs' | 'sweep' | 'lastComparedAtMs'>;
+type Compared = Pick<BucketRecord, 'bucket' | 'createdAtMs' | 'scheduled' | 'lastComparedAtMs'>;
 
-interface SweepLook {
+interface CompareLook {
   readonly nowMs: number;
   readonly intervalMs: number;
 }
 
 /** Whether a job may be due, by the bucket's record alone. */
-export function maySweepBeDue(bucket: Swept, look: SweepLook): boolean {
-  const { sweep, lastComparedAtMs = 0 } = bucket;
-  const mayHaveFailed = sweep !== undefined && lastComparedAtMs < sweep.atMs && look.nowMs >= sweep.atMs + RETRY_MS;
-  return mayHaveFailed || isSweepDue(bucket, undefined, look);
+export function mayCompareBeDue(bucket: Compared, look: CompareLook): boolean {
+  const { scheduled, lastComparedAtMs = 0 } = bucket;
+  const mayHaveFailed = scheduled !== undefined && lastComparedAtMs < scheduled.atMs && look.nowMs >= scheduled.atMs + RETRY_MS;
+  return mayHaveFailed || isCompareDue(bucket, undefined, look);
 }
 
 /** Whether a job is due. `job`: the schedule's last one, if it still exists. */
-export function isSweepDue({ bucket, createdAtMs, sweep }: Swept, job: JobRecord | undefined, { nowMs, intervalMs }: SweepLook): boolean {
+export function isCompareDue(
+  { bucket, createdAtMs, scheduled }: Compared,
+  job: JobRecord | undefined,
+  { nowMs, intervalMs }: CompareLook,
+): boolean {
   // a paused job waits for an operator; a cancelled one was not wanted, so the next begins an interval later
   if (job !== undefined && !hasEnded(job)) return false;
   if (job?.state === 'failed' && nowMs >= (job.finishedAtMs ?? job.createdAtMs) + RETRY_MS) return true;
-  const dueAtMs = sweep === undefined ? createdAtMs + offsetMs(bucket, intervalMs) : sweep.atMs + intervalMs;
+  const dueAtMs = scheduled === undefined ? createdAtMs + offsetMs(bucket, intervalMs) : scheduled.atMs + intervalMs;
   // a time further ahead than this was set by a wrong clock, or under a longer interval
   return dueAtMs <= nowMs || dueAtMs > nowMs + 2 * intervalMs;
 }

@@ -19,7 +19,7 @@ import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { FaultError, type Fault } from '../../src/base/fault.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
 import { createCloseGaps } from '../../src/repair/close-gaps.ts';
-import { visitFull } from '../../src/repair/sweeps.ts';
+import { visitCompare } from '../../src/repair/sweeps.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
 import { keepHeld, noteArrivals, openNeverCompared, createGapReports } from '../../src/observing/gaps.ts';
 import { changes } from '../../src/events/record.ts';
@@ -254,7 +254,7 @@ async function createWorld() {
       // S3's test event arrives by parts that are in order
       if (found().every(({ severity }) => severity === 'degraded')) await noteArrivals({ state, clock }, record, ['created', 'removed']);
       await visitConnection(watching, record, never);
-      await visitFull({ ...parts, startJob, intervalMs: WEEK_MS }, record, never);
+      await visitCompare({ ...parts, startJob, intervalMs: WEEK_MS }, record, never);
     }
     await closeGaps(never);
   }

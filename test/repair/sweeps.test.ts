@@ -9,10 +9,10 @@ import { jobSchema, type JobRecord, type JobState } from '../../src/records/job.
 import {
   createVisitUnsettled,
   unsettledDue,
-  visitFull,
+  visitCompare,
   visitTombstones,
-  isSweepDue,
-  maySweepBeDue,
+  isCompareDue,
+  mayCompareBeDue,
   createSweepDeletes,
   observeAgain,
   purgeAudit,
@@ -185,13 +185,13 @@ describe('a sweep that takes longer than its run', () => {
   });
 });
 
-describe('the weekly sweep', () => {
+describe('the scheduled compare', () => {
   async function weekly(source: BucketSource) {
     const world = await setUp(['photos'], source);
     const { state, clock, telemetry } = world;
     const jobs = createReindexJobs({ state, clock, telemetry });
     const parts = { state, clock, startJob: (request: Parameters<typeof jobs.start>[0]) => jobs.start(request), intervalMs: WEEK_MS };
-    const sweep = createSweep(world.parts, 'full', (bucket, signal) => visitFull(parts, bucket, signal));
+    const sweep = createSweep(world.parts, 'compare', (bucket, signal) => visitCompare(parts, bucket, signal));
     return {
       ...world,
       jobs,
@@ -245,14 +245,14 @@ const HOUR_MS = 3_600_000;
 const NOW_MS = 1_800_000_000_000;
 
 const jobOf = (state: JobState): JobRecord => jobMadeAt(NOW_MS, { state, finishedAtMs: NOW_MS + HOUR_MS });
-const begun = { bucket: 'photos', createdAtMs: 0, sweep: { jobId: 'job-1', atMs: NOW_MS } };
-const isDue = (afterMs: number, job?: JobRecord): boolean => isSweepDue(begun, job, { nowMs: NOW_MS + afterMs, intervalMs: WEEK_MS });
+const begun = { bucket: 'photos', createdAtMs: 0, scheduled: { jobId: 'job-1', atMs: NOW_MS } };
+const isDue = (afterMs: number, job?: JobRecord): boolean => isCompareDue(begun, job, { nowMs: NOW_MS + afterMs, intervalMs: WEEK_MS });
 
-describe('the weekly sweep of a bucket', () => {
+describe('the scheduled compare of a bucket', () => {
   it('has its own time in the week', () => {
     const firstDay = (bucket: string): number => {
       const at = (day: number) => ({ nowMs: NOW_MS + day * 24 * HOUR_MS, intervalMs: WEEK_MS });
-      return [0, 1, 2, 3, 4, 5, 6, 7].findIndex((day) => isSweepDue({ bucket, createdAtMs: NOW_MS }, undefined, at(day)));
+      return [0, 1, 2, 3, 4, 5, 6, 7].findIndex((day) => isCompareDue({ bucket, createdAtMs: NOW_MS }, undefined, at(day)));
     };
     expect(new Set(Array.from({ length: 200 }, (_, at) => firstDay(`bucket-${at}`)))).toEqual(new Set([1, 2, 3, 4, 5, 6, 7]));
   });
@@ -269,8 +269,8 @@ describe('the weekly sweep of a bucket', () => {
   it('is due again six hours after its job failed, which the bucket’s record alone does not rule out', () => {
     expect([isDue(7 * HOUR_MS - 1, jobOf('failed')), isDue(7 * HOUR_MS, jobOf('failed'))]).toEqual([false, true]);
     const look = { nowMs: NOW_MS + 7 * HOUR_MS, intervalMs: WEEK_MS };
-    expect(maySweepBeDue(begun, look)).toBe(true);
-    expect(maySweepBeDue({ ...begun, lastComparedAtMs: NOW_MS + HOUR_MS }, look)).toBe(false);
+    expect(mayCompareBeDue(begun, look)).toBe(true);
+    expect(mayCompareBeDue({ ...begun, lastComparedAtMs: NOW_MS + HOUR_MS }, look)).toBe(false);
   });
 
   it('does not believe a moment that no right clock can have set', () => {

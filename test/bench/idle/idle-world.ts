@@ -146,7 +146,7 @@ async function storeAged(
     waySinceMs: createdAtMs,
     checkedAtMs: at(DAY_MS),
     lastComparedAtMs: at(WEEK_MS),
-    sweep: { jobId: 'none', atMs: at(WEEK_MS) },
+    scheduled: { jobId: 'none', atMs: at(WEEK_MS) },
     ...(connection && { connection: { ...connection, changedAtMs: createdAtMs } }),
     connectionCheck: { state: 'ok', atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [] },
   };

@@ -15,7 +15,7 @@ import { isDue, jobSchema, occupiesBucket, type JobRecord } from '../../../src/r
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { askToRepair, createCloseGaps, type AskToRepair } from '../../../src/repair/close-gaps.ts';
 import { createSchedules } from '../../../src/repair/schedules.ts';
-import { visitFull } from '../../../src/repair/sweeps.ts';
+import { visitCompare } from '../../../src/repair/sweeps.ts';
 import { createSweep } from '../../../src/observing/sweep.ts';
 import { disconnectBucket } from '../../../src/registry/operations/disconnect-bucket.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
@@ -105,14 +105,14 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const closing = { startJob: ownJobs.start, askToRepair: ask, clock: own, telemetry };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
     const tidy = (): Promise<void> => tidyJobs({ state, clock: own });
-    const sweepFull = createSweep({ state, clock: own, telemetry, runMaxMs: MINUTE_MS, random: () => 0 }, 'full', (bucket, signal) =>
-      visitFull({ state, startJob: ownJobs.start, clock: own, intervalMs: 7 * DAY_MS }, bucket, signal),
+    const compare = createSweep({ state, clock: own, telemetry, runMaxMs: MINUTE_MS, random: () => 0 }, 'compare', (bucket, signal) =>
+      visitCompare({ state, startJob: ownJobs.start, clock: own, intervalMs: 7 * DAY_MS }, bucket, signal),
     );
     const schedules = createSchedules({ state, clock: own, telemetry });
     const work = [
       [{ name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS }, closeGaps],
       [{ name: 'tidy-jobs', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, tidy],
-      [{ name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, sweepFull],
+      [{ name: 'compare', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, compare],
     ] as const;
     return {
       clock: own,
