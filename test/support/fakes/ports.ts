@@ -266,9 +266,19 @@ interface FakeMessage {
   visibleAtMs: number;
 }
 
+interface FakeQueue {
+  /** Oldest first. */
+  readonly messages: Set<FakeMessage>;
+  readonly byHandle: Map<string, FakeMessage>;
+  /** No message is visible before. */
+  nextVisibleAtMs: number;
+}
+
 export interface FakeQueues extends QueueClient {
   /** The messages of a queue, hidden ones included, oldest first. */
   messages(queueUrl: string): readonly Readonly<FakeMessage>[];
+  /** The message of this receive, unless it is gone or was received again. */
+  byHandle(queueUrl: string, receiptHandle: string): Readonly<FakeMessage> | undefined;
   /** Sends to this queue fail until it is allowed again. */
   failSends(queueUrl: string | undefined): void;
 }
@@ -278,22 +288,50 @@ export function createFakeQueues(
   clock: Clock,
   settings: { readonly maxReceiveCount?: number; readonly deadLetterQueueUrl?: string; readonly retentionMs?: number } = {},
 ): FakeQueues {
-  const queues = new Map<string, FakeMessage[]>();
+  const queues = new Map<string, FakeQueue>();
   let failingUrl: string | undefined;
   let count = 0;
 
-  const queueOf = (queueUrl: string): FakeMessage[] => {
-    const queue = queues.get(queueUrl) ?? [];
+  const queueOf = (queueUrl: string): FakeQueue => {
+    const queue = queues.get(queueUrl) ?? { messages: new Set(), byHandle: new Map(), nextVisibleAtMs: Infinity };
     queues.set(queueUrl, queue);
     return queue;
   };
-  const findByHandle = (queueUrl: string, receiptHandle: string) =>
-    queueOf(queueUrl).find((message) => message.receiptHandle === receiptHandle);
   const unknownHandle = (receiptHandle: string) => ({ receiptHandle, code: 'ReceiptHandleIsInvalid', senderFault: true });
+
+  function add(queue: FakeQueue, message: FakeMessage): void {
+    queue.messages.add(message);
+    seenAt(queue, message);
+  }
+
+  function seenAt(queue: FakeQueue, { visibleAtMs }: FakeMessage): void {
+    queue.nextVisibleAtMs = Math.min(queue.nextVisibleAtMs, visibleAtMs);
+  }
+
+  function remove({ messages, byHandle }: FakeQueue, message: FakeMessage): void {
+    messages.delete(message);
+    if (message.receiptHandle !== undefined) byHandle.delete(message.receiptHandle);
+  }
+
+  /** Simulated outages hide thousands of messages, and look for one that is visible a hundred thousand times. */
+  function visibleIn(queue: FakeQueue): readonly FakeMessage[] {
+    const nowMs = clock.nowMs();
+    if (nowMs < queue.nextVisibleAtMs) return [];
+    const visible: FakeMessage[] = [];
+    queue.nextVisibleAtMs = Infinity;
+    for (const message of queue.messages) {
+      if (message.visibleAtMs <= nowMs) visible.push(message);
+      seenAt(queue, message);
+    }
+    return visible.sort((a, b) => a.visibleAtMs - b.visibleAtMs);
+  }
 
   function take(queueUrl: string, message: FakeMessage, visibilityS: number): QueueMessage {
     count += 1;
+    const { byHandle } = queueOf(queueUrl);
+    if (message.receiptHandle !== undefined) byHandle.delete(message.receiptHandle);
     message.receiptHandle = `handle-${count}`;
+    byHandle.set(message.receiptHandle, message);
     message.receiveCount += 1;
     message.firstReceivedAtMs ??= clock.nowMs();
     message.visibleAtMs = clock.nowMs() + visibilityS * 1_000;
@@ -314,13 +352,14 @@ export function createFakeQueues(
   function hasMoved(queueUrl: string, message: FakeMessage): boolean {
     const { maxReceiveCount = Infinity, deadLetterQueueUrl } = settings;
     if (deadLetterQueueUrl === undefined || queueUrl === deadLetterQueueUrl || message.receiveCount < maxReceiveCount) return false;
-    queueOf(queueUrl).splice(queueOf(queueUrl).indexOf(message), 1);
-    queueOf(deadLetterQueueUrl).push(message);
+    remove(queueOf(queueUrl), message);
+    add(queueOf(deadLetterQueueUrl), message);
     return true;
   }
 
   return {
-    messages: queueOf,
+    messages: (queueUrl) => [...queueOf(queueUrl).messages],
+    byHandle: (queueUrl, receiptHandle) => queueOf(queueUrl).byHandle.get(receiptHandle),
     failSends: (queueUrl) => {
       failingUrl = queueUrl;
     },
@@ -329,7 +368,7 @@ export function createFakeQueues(
       count += 1;
       const messageId = `message-${count}`;
       const sentAtMs = clock.nowMs();
-      queueOf(queueUrl).push({
+      add(queueOf(queueUrl), {
         ...message,
         messageId,
         sentAtMs,
@@ -342,29 +381,31 @@ export function createFakeQueues(
     },
     receive: async (queueUrl, { visibilityS, max }, signal) => {
       signal?.throwIfAborted();
-      return queueOf(queueUrl)
-        .filter((message) => message.visibleAtMs <= clock.nowMs())
-        .sort((a, b) => a.visibleAtMs - b.visibleAtMs)
+      return visibleIn(queueOf(queueUrl))
         .slice(0, max)
         .flatMap((message) => (hasMoved(queueUrl, message) ? [] : [take(queueUrl, message, visibilityS)]));
     },
     deleteBatch: async (queueUrl, receiptHandles) =>
       receiptHandles.flatMap((receiptHandle) => {
-        const message = findByHandle(queueUrl, receiptHandle);
+        const queue = queueOf(queueUrl);
+        const message = queue.byHandle.get(receiptHandle);
         if (message === undefined) return [unknownHandle(receiptHandle)];
-        queueOf(queueUrl).splice(queueOf(queueUrl).indexOf(message), 1);
+        remove(queue, message);
         return [];
       }),
     changeVisibilityBatch: async (queueUrl, entries) =>
       entries.flatMap(({ receiptHandle, timeoutS }) => {
-        const message = findByHandle(queueUrl, receiptHandle);
+        const queue = queueOf(queueUrl);
+        const message = queue.byHandle.get(receiptHandle);
         if (message === undefined) return [unknownHandle(receiptHandle)];
         message.visibleAtMs = clock.nowMs() + timeoutS * 1_000;
+        seenAt(queue, message);
         return [];
       }),
     attributes: async (queueUrl) => {
-      const hidden = queueOf(queueUrl).filter((message) => message.visibleAtMs > clock.nowMs()).length;
-      return { visible: queueOf(queueUrl).length - hidden, inFlight: hidden, delayed: 0, visibilityTimeoutS: 30, ...settings };
+      const { messages } = queueOf(queueUrl);
+      const hidden = [...messages].filter((message) => message.visibleAtMs > clock.nowMs()).length;
+      return { visible: messages.size - hidden, inFlight: hidden, delayed: 0, visibilityTimeoutS: 30, ...settings };
     },
   };
 }

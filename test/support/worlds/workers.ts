@@ -84,10 +84,10 @@ export async function createWorkersWorld(options: WorldOptions) {
   const queues: FakeQueues = {
     ...plain,
     deleteBatch(queueUrl, handles) {
-      const gone = new Set(handles);
-      for (const message of plain.messages(queueUrl))
-        if (message.receiptHandle !== undefined && gone.has(message.receiptHandle))
-          options.deleted?.(told(message), letters.has(message.messageId));
+      for (const handle of handles) {
+        const message = plain.byHandle(queueUrl, handle);
+        if (message !== undefined) options.deleted?.(told(message), letters.has(message.messageId));
+      }
       return plain.deleteBatch(queueUrl, handles);
     },
   };
