@@ -23,6 +23,7 @@ import type { Circuits } from './circuits.ts';
 import type { Store, WithPorts, ObjectIndex, ObjectScan } from '../store/store.ts';
 import type { LiveLoad } from './live-load.ts';
 import { LRUCache } from 'lru-cache';
+import { entriesUpTo } from '../base/entries.ts';
 
 export interface ObserveRequest {
   readonly bucket: BucketRecord;
@@ -280,7 +281,10 @@ interface BucketMinute {
 
 /** Creates the limit. Each process has its own, which bounds what that process deletes. */
 function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: AbsenceLimitDependencies): AbsenceLimit {
-  const buckets = new LRUCache<string, BucketMinute>({ max: BUCKETS_MAX, memoMethod: () => ({ ...emptyMinute(), sinceMs: -Infinity }) });
+  const buckets = new LRUCache<string, BucketMinute>({
+    ...entriesUpTo(BUCKETS_MAX),
+    memoMethod: () => ({ ...emptyMinute(), sinceMs: -Infinity }),
+  });
 
   function minuteOf(bucket: string): BucketMinute {
     const shown = buckets.memo(bucket);

@@ -2,6 +2,9 @@
 import { inTime } from '../base/in-time.ts';
 import type { Clock } from './clock.ts';
 
+/** Why a sleep is aborted whose wait is over. Nobody reads it, so it needs no stack of its own. */
+const ENDED = new Error('the wait has ended');
+
 /** Returns whether `work` ended before the signal was aborted. Rejects if the work rejects first. */
 export function endedBy(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
   return inTime(
@@ -19,7 +22,7 @@ export async function endedWithin(clock: Pick<Clock, 'sleep'>, delayMs: number, 
   try {
     return await Promise.race([work.then(() => true), clock.sleep(delayMs, ended.signal).then(() => false)]);
   } finally {
-    ended.abort(new Error('the wait has ended'));
+    ended.abort(ENDED);
   }
 }
 
@@ -49,7 +52,7 @@ export async function withDeadline<Result>(
   try {
     return await inTime(work(either), either);
   } finally {
-    ended.abort(new Error('the work has ended'));
+    ended.abort(ENDED);
   }
 }
 
