@@ -209,14 +209,20 @@ function comparePositions(a: Position, b: Position): number {
 
 function createMemoryState(): StateStore {
   const entries = new Map<string, StateEntry>();
+  /** Of each kind that was listed since one of its entries was written. */
+  const inOrder = new Map<string, readonly StateEntry[]>();
   let versions = 0;
+
+  function ofKind(kind: string): readonly StateEntry[] {
+    const known = inOrder.get(kind) ?? [...entries.values()].filter((entry) => entry.kind === kind).sort((a, b) => compareUtf8(a.id, b.id));
+    inOrder.set(kind, known);
+    return known;
+  }
 
   async function list(...[kind, { after, limit }, signal]: Parameters<StateStore['list']>): Promise<readonly StateEntry[]> {
     signal?.throwIfAborted();
-    return [...entries.values()]
-      .filter((entry) => entry.kind === kind && (after === undefined || compareUtf8(entry.id, after) > 0))
-      .sort((a, b) => compareUtf8(a.id, b.id))
-      .slice(0, limit);
+    const all = ofKind(kind);
+    return (after === undefined ? all : all.filter(({ id }) => compareUtf8(id, after) > 0)).slice(0, limit);
   }
 
   return {
@@ -230,6 +236,7 @@ function createMemoryState(): StateStore {
       versions += 1;
       const stored = frozen(copyOf({ id, kind, record, version: String(versions) }));
       entries.set(id, stored);
+      inOrder.delete(kind);
       return stored;
     },
     remove: async (id, expected, signal) => {
@@ -237,6 +244,7 @@ function createMemoryState(): StateStore {
       const entry = entries.get(id);
       if (entry !== undefined && entry.version !== expected) return 'conflict';
       entries.delete(id);
+      if (entry !== undefined) inOrder.delete(entry.kind);
       return 'removed';
     },
     list,
@@ -249,7 +257,7 @@ function createMemoryState(): StateStore {
       return due.slice(0, limit).map(({ id }) => id);
     },
     version: async (id) => entries.get(id)?.version,
-    count: async (kind) => [...entries.values()].filter((entry) => entry.kind === kind).length,
+    count: async (kind) => ofKind(kind).length,
   };
 }
 
