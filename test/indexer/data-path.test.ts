@@ -104,6 +104,38 @@ describe('an exact event', () => {
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: true });
     expect(world.messages()).toEqual([]);
   });
+
+  it('of a version’s deletion that finds other content at its very clock is a tie too', async () => {
+    const world = await createIngestWorld();
+    const atMs = world.clock.nowMs();
+    await world.send(world.put('k'));
+    await world.run(200);
+    world.storage.put(BUCKET, 'k');
+    const object = { versionId: 'an-older-version' };
+    await world.send(nativeRecord('k', { eventName: 'ObjectRemoved:Delete', eventTimeMs: atMs, object }));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written', 'provisional']);
+    await world.run(MINUTE_MS);
+    expect(world.outcomes()).toEqual(['written', 'provisional', 'written']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: true });
+  });
+});
+
+it('what waited for its write longer than its life is decided again: a floor that was stored meanwhile makes it ask S3', async () => {
+  const world = await createIngestWorld({ limits: { bulk: { actionsMax: 1, bytesMax: 5_000_000, lingerMs: 0, concurrency: 1 } } });
+  world.store.broken.beforeWrite = async () => {
+    world.store.broken.beforeWrite = undefined;
+    await world.clock.sleep(40_000);
+  };
+  await world.send(world.put('slow'));
+  await world.send(world.put('behind'));
+  await world.run(15_000);
+  // the records were decided by the one from before
+  await world.changeBucket(BUCKET, { floor: clockOfMs(world.clock.nowMs() + MINUTE_MS) });
+  await world.run(MINUTE_MS);
+  expect(world.storage.observed).toEqual([`${BUCKET}/behind`]);
+  expect(world.outcomes()).toEqual(['written', 'written']);
+  expect(await world.document('behind')).toMatchObject({ settled: true });
 });
 
 describe('an inexact event', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { circuitsReported } from '../support/fakes/circuits.ts';
 import { refs } from '../../src/store/stored.ts';
-import { BUCKET, createIngestWorld, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { BUCKET, createIngestWorld, HANDED_OVER, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
 import { QUEUE } from '../support/worlds/roles.ts';
 
 const SECOND_MS = 1_000;
@@ -164,6 +164,52 @@ describe('a bucket that S3 does not serve', () => {
     world.storage.failWith(undefined);
     await world.run(5 * MINUTE_MS);
     expect(await world.document('k-5')).toMatchObject({ etag: 'latest' });
+  });
+});
+
+describe('a record that a re-index should do', () => {
+  it.each([
+    ['a record that keeps changing', 'record.contended', []],
+    ['the state index', 'index.state-missing', ['cluster']],
+  ] as const)('waits in its queue while its gap cannot be stored because of %s, and is handed over later', async (_, code, circuits) => {
+    const world = await createIngestWorld();
+    const { state } = world.store;
+    const get: typeof state.get = state.get.bind(state);
+    let isRefused = true;
+    Object.assign(state, {
+      get: async (...args: Parameters<typeof get>) => {
+        if (isRefused && args[0] === HANDED_OVER) throw new FaultError(code, 'not stored');
+        return get(...args);
+      },
+    });
+    world.storage.failWith(s3Down, { bucket: BUCKET });
+    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(14 * MINUTE_MS);
+    expect([world.handedOver, world.letters()]).toEqual([[], []]);
+    expect(world.messages()).toHaveLength(6);
+    expect(opened(world)).toEqual(expect.arrayContaining([...circuits]));
+    isRefused = false;
+    await world.run(5 * MINUTE_MS);
+    expect(world.handedOver).toHaveLength(6);
+    expect([world.messages(), world.letters()]).toEqual([[], []]);
+  });
+
+  it('says so if it is a change of tags, which no listing shows', async () => {
+    const world = await createIngestWorld({ bucket: { enrich: 'tags' } });
+    world.storage.failWith(s3Down, { bucket: BUCKET });
+    for (let count = 0; count < 6; count += 1) await world.send(world.put(`k-${count}`, { eventName: 'ObjectTagging:Put' }));
+    await world.run(16 * MINUTE_MS);
+    expect(world.handedOver.map(({ change }) => change)).toEqual(Array.from({ length: 6 }, () => 'tags'));
+  });
+
+  it('becomes a letter where nobody would, before SQS deletes its message', async () => {
+    const world = await createIngestWorld({ handsOver: false, retentionMs: 60 * MINUTE_MS });
+    world.storage.failWith(s3Down, { bucket: BUCKET });
+    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(44 * MINUTE_MS);
+    expect(world.letters()).toEqual([]);
+    await world.run(6 * MINUTE_MS);
+    expect(world.letters()).toHaveLength(6);
   });
 });
 

@@ -58,6 +58,9 @@ const LIMITS: IngestLimits = {
   visibilityS: 60,
 };
 
+/** The record that a handover reads, so that it needs the store. */
+export const HANDED_OVER = 'any';
+
 export type IngestWorld = Awaited<ReturnType<typeof createIngestWorld>>;
 
 /** Lets everything run that can run without time moving on. */
@@ -98,7 +101,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
           return handoverState.isPermitted;
         },
         handOver: async (record) => {
-          await store.state.get('any');
+          await store.state.get(HANDED_OVER);
           handedOver.push(record);
         },
       },
