@@ -182,6 +182,30 @@ describe('a write', () => {
     expect(world.answers.get('a')).toEqual([{ kind: 'equal' }]);
   });
 
+  it.each([
+    ['bucket.index-denied', ['index b']],
+    ['index.unreachable', []],
+  ] as const)(
+    'that meets its very clock, where the document cannot be read then (%s), is no repeat and tells the fault',
+    async (code, circuits) => {
+      let answered = (): void => undefined;
+      const world = await setUp({}, (write) => async (writes) => {
+        const answers = await write(writes);
+        answered();
+        return answers;
+      });
+      void world.write('a');
+      await run(world, 20);
+      answered = () => {
+        world.store.broken.all = new FaultError(code, 'not read');
+      };
+      void world.write('a');
+      await run(world, 20);
+      expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind: 'fault', fault: { code, reason: 'not read' } }]);
+      expect(circuitsReported(world.telemetry, 'opened')).toEqual(circuits);
+    },
+  );
+
   it('that is rejected, or whose bucket is out of order, tells its fault; its neighbours in the request are untouched', async () => {
     const world = await setUp();
     await world.store.objects.createBucket('other');

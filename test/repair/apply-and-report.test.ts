@@ -81,12 +81,15 @@ describe('an apply job', () => {
     expect((await world.bucketRecord())?.lastComparedAtMs).toBeUndefined();
   });
 
-  it('whose bucket was disconnected is cancelled', async () => {
+  it.each([
+    ['compared', true],
+    ['waited for late events', false],
+  ])('whose bucket was disconnected while it %s is cancelled', async (_, now) => {
     const world = await createJobsWorld();
     await fill(world, { bucket: 100 });
     slowPages(world, 10_000);
     world.startWorker();
-    const { id } = await world.request({ now: true });
+    const { id } = await world.request({ now });
     await world.run(10_000);
     const { id: recordId } = refs.bucket('photos');
     const entry = await world.state.get(recordId);

@@ -56,6 +56,24 @@ describe('the deletion limit', () => {
     expect(await world.found()).toEqual([]);
   });
 
+  it.each([
+    ['is listed', 0],
+    ['may not be listed', 3],
+  ] as const)('of a prefix without objects, whose bucket %s, holds %i of its deletions back', async (may, held) => {
+    const world = await createJobsWorld();
+    for (const key of ['p/a', 'p/b', 'p/c']) await world.has(key, 'index');
+    await world.has('q', 'both');
+    const page = world.s3.page.bind(world.s3);
+    const deny: typeof page = async (location, asked, signal) => {
+      if (may === 'may not be listed' && asked.prefix === '') throw new FaultError('object.denied', '403');
+      return page(location, asked, signal);
+    };
+    Object.assign(world.s3, { page: deny });
+    world.startWorker();
+    const { id } = await world.request({ prefix: 'p/', now: true });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 3 - held, held } });
+  });
+
   it('of many parts holds for all of them together, and each key is counted once', async () => {
     const world = await createJobsWorld({ cutKeysMin: 100 });
     for (let number = 0; number < 3_000; number += 1) {

@@ -120,6 +120,22 @@ describe('a document as new as the listing', () => {
     expect(await world.stored('a')).toMatchObject({ etag: 'new', clock: before.clock, settled: false, source: 'check' });
   });
 
+  it('that is newer at each write is left to the events that make it so', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'new' });
+    world.put('beside');
+    let writes = 0;
+    world.hooks.beforeWrite = async (requests) => {
+      if (!requests.some(({ document }) => document.key === 'a')) return;
+      writes += 1;
+      await world.index('a', { ...present, etag: `of-event-${writes}` }, { ageMs: 1_000 - writes });
+    };
+    const { done, counts } = await world.run();
+    expect({ done, writes }).toEqual({ done: true, writes: 5 });
+    expect(counts).toMatchObject({ in_flight: 1, missing: 1, written: 1 });
+    expect(await world.stored('a')).toMatchObject({ etag: 'of-event-5' });
+  });
+
   it('is left alone where the HEAD agrees with it', async () => {
     const world = await createReindexWorld();
     world.put('a', { etag: 'old' });
