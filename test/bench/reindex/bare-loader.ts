@@ -68,9 +68,7 @@ function linesAt({ space, bucket, indexPrefix }: Documents, number: number): str
     stateAtMs: lastModifiedMs,
     nowMs: Date.now(),
   });
-  const action = bulkAction({ document, equalClock: 'accept' }, indexNames(indexPrefix));
-  if ('kind' in action) throw new Error(action.fault.reason);
-  return linesOf(action);
+  return linesOf(bulkAction({ document, equalClock: 'accept' }, indexNames(indexPrefix)));
 }
 
 async function sendAll(client: OpenSearchClient, files: string[]): Promise<void> {
