@@ -22,7 +22,7 @@ function importsOf(file: string, source: string): readonly Import[] {
 interface Room {
   /** What it imports besides the rooms of {@link GROUND}. */
   readonly imports: readonly string[];
-  /** The most lines, with room for a small change. docs/internals/recipes.md says what to do in a full room. */
+  /** The most lines, with room for one operation or one rule. docs/internals/recipes.md says what to do in a full room. */
   readonly lines: number;
   /** The file with which a newcomer begins, from src. */
   readonly first: string;
@@ -37,30 +37,30 @@ const WORLD = ['store', 'aws', 'observing'] as const;
 
 /** Each imports only rooms before it. */
 const rooms: Readonly<Record<string, Room>> = {
-  base: { imports: [], lines: 1_160, first: 'base/fault.ts' },
+  base: { imports: [], lines: 1_200, first: 'base/fault.ts' },
   // a bucket's connection in AWS is a part of its record, and no record of its own
-  records: { imports: ['base'], lines: 1_960, first: 'records/bucket.ts' },
+  records: { imports: ['base'], lines: 1_980, first: 'records/bucket.ts' },
   events: { imports: ['base', 'records'], lines: 1_200, first: 'events/envelope.ts' },
-  ordering: { imports: ['base', 'records', 'events'], lines: 1_200, first: 'ordering/hint.ts' },
-  process: { imports: ['base', 'records', 'events', 'ordering'], lines: 680, first: 'process/telemetry.ts' },
-  contract: { imports: [...PURE], lines: 3_460, first: 'registry/contract/contract.ts' },
-  store: { imports: [...GROUND], lines: 5_400, first: 'store/store.ts' },
-  aws: { imports: [...GROUND], lines: 2_720, first: 'aws/storage.ts' },
-  observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_850, first: 'observing/observer.ts' },
-  indexer: { imports: [...GROUND, ...WORLD], lines: 2_200, first: 'indexer/data-path.ts' },
-  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_060, first: 'repair/close-gaps.ts' },
-  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'connect/loop.ts' },
-  identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_450, first: 'identity/logins.ts' },
-  search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_800, first: 'search/parse.rules.ts' },
+  ordering: { imports: ['base', 'records', 'events'], lines: 1_210, first: 'ordering/hint.ts' },
+  process: { imports: ['base', 'records', 'events', 'ordering'], lines: 720, first: 'process/telemetry.ts' },
+  contract: { imports: [...PURE], lines: 3_500, first: 'registry/contract/contract.ts' },
+  store: { imports: [...GROUND], lines: 5_390, first: 'store/store.ts' },
+  aws: { imports: [...GROUND], lines: 2_730, first: 'aws/storage.ts' },
+  observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_880, first: 'observing/observer.ts' },
+  indexer: { imports: [...GROUND, ...WORLD], lines: 2_230, first: 'indexer/data-path.ts' },
+  repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_080, first: 'repair/close-gaps.ts' },
+  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_220, first: 'connect/loop.ts' },
+  identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_490, first: 'identity/logins.ts' },
+  search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_780, first: 'search/parse.rules.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],
-    lines: 2_640,
+    lines: 2_670,
     first: 'registry/operations/operations.ts',
   },
-  settings: { imports: [...GROUND], lines: 890, first: 'settings/settings.ts' },
-  demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 670, first: 'demo/server.ts' },
-  panel: { imports: [...PURE, 'contract'], lines: 4_950, first: 'panel/browser/shell.tsx' },
-  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_120, first: 'cli/run-cli.ts' },
+  settings: { imports: [...GROUND], lines: 920, first: 'settings/settings.ts' },
+  demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 680, first: 'demo/server.ts' },
+  panel: { imports: [...PURE, 'contract'], lines: 4_980, first: 'panel/browser/shell.tsx' },
+  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_160, first: 'cli/run-cli.ts' },
   serve: {
     imports: [
       ...GROUND,
@@ -76,7 +76,7 @@ const rooms: Readonly<Record<string, Room>> = {
       'demo',
       'panel',
     ],
-    lines: 1_250,
+    lines: 1_270,
     first: 'serve.ts',
   },
 };
