@@ -33,10 +33,10 @@ describe('whatever is late, repeated, reordered, lost, forged or held back', () 
 });
 
 describe('each rule is needed: without it some history ends wrong', () => {
-  test.each(mutants)('$without', ({ mix, rules }) => {
+  test.each(mutants)('$without', ({ mix, rules, from = 1 }) => {
     const without = { ...productRules, ...rules };
     let wrong: number | undefined;
-    for (let seed = 1; seed <= MUTANT_HISTORIES && wrong === undefined; seed += 1)
+    for (let seed = from; seed < from + MUTANT_HISTORIES && wrong === undefined; seed += 1)
       if (isWrong(play(seed, mixes[mix], without))) wrong = seed;
     expect(wrong, 'no wrong history was found without the rule').toBeDefined();
     // the very history is right with the rule in force

@@ -44,6 +44,8 @@ export interface Mutant {
   readonly without: string;
   readonly mix: MixId;
   readonly rules: Partial<Rules>;
+  /** The first seed that is tried, a little before one whose history goes wrong: where few do, the way there from 1 takes seconds. */
+  readonly from?: number;
 }
 
 export const mutants: readonly Mutant[] = [
@@ -51,8 +53,13 @@ export const mutants: readonly Mutant[] = [
   { without: 'the floor (rule 8)', mix: 'losses', rules: { floor: false } },
   { without: 'the life P of answers (rule 9)', mix: 'losses', rules: { answerLifeMs: 240_000 } },
   { without: 'a refused provisional write stays provisional (rule 2)', mix: 'delays', rules: { refusedProvisionalStays: false } },
-  { without: 'a tombstone is purged by its own clock (rule 1)', mix: 'delays', rules: { purgesByClock: false } },
-  { without: 'a multipart completion is not exact (rule 3)', mix: 'delays', rules: { hintOf: trusting('multipart-completed') } },
+  { without: 'a tombstone is purged by its own clock (rule 1)', mix: 'delays', rules: { purgesByClock: false }, from: 5_800 },
+  {
+    without: 'a multipart completion is not exact (rule 3)',
+    mix: 'delays',
+    rules: { hintOf: trusting('multipart-completed') },
+    from: 4_600,
+  },
   { without: 'an expiration is not exact (rule 3)', mix: 'delays', rules: { hintOf: trusting('lifecycle-expired') } },
   { without: 'a delete is not exact where versioning was enabled (rule 3)', mix: 'delays', rules: { hintOf: trusting('deleted') } },
   {
@@ -62,6 +69,7 @@ export const mutants: readonly Mutant[] = [
       hintOf: (record, { versioning, ...bucket }, times) =>
         hintOf(record, { ...bucket, versioning: { ...versioning, observedAtMs: Infinity } }, times),
     },
+    from: 3_850,
   },
   { without: 'an implausible sequencer is not believed (rule 3)', mix: 'delays', rules: { hintOf: believesEverySequencer } },
   { without: 'an event of yesterday is not exact (rule 3)', mix: 'delays', rules: { hintOf: believesOldEvents } },
@@ -69,13 +77,18 @@ export const mutants: readonly Mutant[] = [
   { without: 'inexact sources are observed, not believed (rule 7)', mix: 'delays', rules: { hintOf: trustsTrails } },
   { without: 'nothing comes from the future (rule 10)', mix: 'sources', rules: { hintOf: believesTheFuture } },
   { without: 'an event from the future counts by S3’s clock (rule 10)', mix: 'skewed', rules: { plan: forgetsTheFuture } },
-  { without: 'what S3’s clock is ahead is added to the time of sending (rule 10)', mix: 'skewed', rules: { hintOf: knowsNoSkew } },
-  { without: 'a hint never joins a HEAD that was sent (rule 11)', mix: 'joined', rules: { joinsBeforeHead: false } },
-  { without: 'each hint keeps its own settle condition (rule 11)', mix: 'sources', rules: { plan: settlesTogether } },
+  {
+    without: 'what S3’s clock is ahead is added to the time of sending (rule 10)',
+    mix: 'skewed',
+    rules: { hintOf: knowsNoSkew },
+    from: 7_800,
+  },
+  { without: 'a hint never joins a HEAD that was sent (rule 11)', mix: 'joined', rules: { joinsBeforeHead: false }, from: 3_500 },
+  { without: 'each hint keeps its own settle condition (rule 11)', mix: 'sources', rules: { plan: settlesTogether }, from: 6_800 },
   { without: 'joined hints are written at the highest clock (rule 11)', mix: 'joined', rules: { plan: writesAtLowestClock } },
   { without: 'a tie is not an order (rule 12)', mix: 'delays', rules: { ties: false } },
-  { without: 'what waits holds no answer', mix: 'all', rules: { waitsWithoutAnswer: false } },
-  { without: 'a gap stands only for records that it reaches beyond', mix: 'handedOver', rules: { mayHandOver: () => true } },
+  { without: 'what waits holds no answer', mix: 'all', rules: { waitsWithoutAnswer: false }, from: 38_350 },
+  { without: 'a gap stands only for records that it reaches beyond', mix: 'handedOver', rules: { mayHandOver: () => true }, from: 20_200 },
 ];
 
 /** Every observation is taken as settled. */
