@@ -106,8 +106,10 @@ async function createWorld() {
   const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (wanted, signal) => jobs.start(wanted, signal);
   const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => ({ atMs: clock.nowMs() }) });
   let fault: ProcessFault = 'none';
+  // one for all of them: in weeks of virtual time the cluster is asked half a million times
+  const blockedStore = new FaultError('index.blocked', 'blocked');
   const probeCluster = async (): Promise<void> => {
-    if (fault === 'store') throw new FaultError('index.blocked', 'blocked');
+    if (fault === 'store') throw blockedStore;
   };
   const circuits = createTestCircuits({ clock, telemetry, probeCluster });
   const hiddenMessages = createHiddenMessages(clock);
