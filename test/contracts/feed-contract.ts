@@ -56,7 +56,7 @@ export function feedContract(name: string, open: () => Promise<OpenStore>, shard
       expect(keysOf(await store.objects.latest(bucket, { prefix: '', limit: 9 }))).toEqual(['held']);
       await write(live(bucket, 'never', { clock: 3_000 }));
       await write(tombstone(bucket, 'never', { clock: 4_000 }));
-      expect(keysOf((await read(bucket, {})).documents)).toEqual(['held', 'never']);
+      expect(keysOf((await read(bucket, {})).documents).toSorted()).toEqual(['held', 'never']);
     });
 
     ofOneShard('passes what is under other prefixes, and comes to its end', async () => {
