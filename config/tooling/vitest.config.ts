@@ -129,6 +129,7 @@ const whole = [
   'flow/panel-search',
   'flow/panel-trouble',
   'flow/secrets',
+  'flow/webhook',
   'flow/workers',
   'registry/control-plane-faults',
   'registry/reader-matrix',
