@@ -19,6 +19,18 @@ const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => cr
 const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
 const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 
+/** Reads of this record fail while there is a refusal. */
+function refuseReads({ store: { state } }: IngestWorld, id: string, refusal: () => FaultError | undefined): void {
+  const get: typeof state.get = state.get.bind(state);
+  Object.assign(state, {
+    get: async (...args: Parameters<typeof get>) => {
+      const fault = args[0] === id ? refusal() : undefined;
+      if (fault !== undefined) throw fault;
+      return get(...args);
+    },
+  });
+}
+
 describe('one object that S3 always answers with an error', () => {
   it('is observed by LIST from its third receive on', async () => {
     const world = await createIngestWorld();
@@ -173,22 +185,15 @@ describe('a record that a re-index should do', () => {
     ['the state index', 'index.state-missing', ['cluster']],
   ] as const)('waits in its queue while its gap cannot be stored because of %s, and is handed over later', async (_, code, circuits) => {
     const world = await createIngestWorld();
-    const { state } = world.store;
-    const get: typeof state.get = state.get.bind(state);
-    let isRefused = true;
-    Object.assign(state, {
-      get: async (...args: Parameters<typeof get>) => {
-        if (isRefused && args[0] === HANDED_OVER) throw new FaultError(code, 'not stored');
-        return get(...args);
-      },
-    });
+    let refusal: FaultError | undefined = new FaultError(code, 'not stored');
+    refuseReads(world, HANDED_OVER, () => refusal);
     world.storage.failWith(s3Down, { bucket: BUCKET });
     for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
     await world.run(14 * MINUTE_MS);
     expect([world.handedOver, world.letters()]).toEqual([[], []]);
     expect(world.messages()).toHaveLength(6);
     expect(opened(world)).toEqual(expect.arrayContaining([...circuits]));
-    isRefused = false;
+    refusal = undefined;
     await world.run(5 * MINUTE_MS);
     expect(world.handedOver).toHaveLength(6);
     expect([world.messages(), world.letters()]).toEqual([[], []]);
@@ -229,17 +234,11 @@ it('what was received half as often as is permitted is handed over, before resta
 
 it('the index store that pushes one read of a record back is asked again, and nobody else waits', async () => {
   const world = await createIngestWorld();
-  const { state } = world.store;
-  const get: typeof state.get = state.get.bind(state);
   let pushesBack = true;
-  Object.assign(state, {
-    get: async (...args: Parameters<typeof get>) => {
-      if (pushesBack && args[0] === refs.bucket(BUCKET).id) {
-        pushesBack = false;
-        throw new FaultError('index.overloaded', '429');
-      }
-      return get(...args);
-    },
+  refuseReads(world, refs.bucket(BUCKET).id, () => {
+    const refusal = pushesBack ? new FaultError('index.overloaded', '429') : undefined;
+    pushesBack = false;
+    return refusal;
   });
   await world.send(world.put('k'));
   await world.run(2 * SECOND_MS);
