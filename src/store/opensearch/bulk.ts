@@ -26,12 +26,18 @@ export function createBulkWrite({ client, names, clock }: BulkWriteDependencies)
 
   return async function writeDocuments(writes, signal) {
     signal?.throwIfAborted();
-    const actions = writes.map((write) => bulkAction(write, names));
-    const { answers, created } = await sendActions(client, actions, signal);
-    await noteNeverHeld(client, created, signal);
-    return judgeRejections(actions, answers);
+    const prepared = writes.map((write) => bulkAction(write, names));
+    const actions = prepared.filter((action) => 'write' in action);
+    const sentNow = await sendActions(client, actions, signal);
+    await noteNeverHeld(client, sentNow.created, signal);
+    const answers = judgeRejections(actions, sentNow.answers);
+    if (actions.length === writes.length) return answers;
+    const sent = answers.values();
+    return prepared.map((action) => ('write' in action ? (sent.next().value ?? unanswered) : action));
   };
 }
+
+const unanswered = faultAnswer('internal.unexpected', 'the answer contains no result for this write');
 
 function faultAnswer(code: FaultCode, reason: string): IndexWriteAnswer & { readonly kind: 'fault' } {
   return { kind: 'fault', fault: { code, reason } };
@@ -83,7 +89,7 @@ async function sendActions(client: OpenSearchClient, actions: readonly BulkActio
 
 // ── the lines of a request, and the answer to each item ────────────────────────────────────────────────────────────
 
-/** A write as it is sent. Its lines are built when it is sent, so that they are not kept in memory until the answer. */
+/** A write that can be sent. Its lines are built when it is sent, so that they are not kept in memory until the answer. */
 export interface BulkAction {
   readonly write: IndexWrite;
   readonly alias: string;
@@ -94,10 +100,13 @@ export interface BulkAction {
 
 const NOTHING_SENT: Sent = { answers: [], created: [] };
 
-/** The action of a write. */
-export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction {
-  const { bucket, key } = write.document;
-  return { write, alias: names.objectsAlias(bucket), id: documentId(key) };
+/** The action of a write, or the fault if the write cannot be sent. */
+export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
+  const { document } = write;
+  if (!Number.isSafeInteger(document.clock) || document.clock < 0) {
+    return faultAnswer('index.rejected', `clock ${document.clock} is not a whole number of microseconds`);
+  }
+  return { write, alias: names.objectsAlias(document.bucket), id: documentId(document.key) };
 }
 
 /** The action line and the document line of an action, each with a newline. */

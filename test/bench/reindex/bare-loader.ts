@@ -68,7 +68,9 @@ function linesAt({ space, bucket, indexPrefix }: Documents, number: number): str
     stateAtMs: lastModifiedMs,
     nowMs: Date.now(),
   });
-  return linesOf(bulkAction({ document, equalClock: 'accept' }, indexNames(indexPrefix)));
+  const action = bulkAction({ document, equalClock: 'accept' }, indexNames(indexPrefix));
+  if ('kind' in action) throw new Error(action.fault.reason);
+  return linesOf(action);
 }
 
 async function sendAll(client: OpenSearchClient, files: string[]): Promise<void> {

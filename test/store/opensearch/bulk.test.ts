@@ -22,7 +22,9 @@ function document(given: Partial<ObjectDocument> = {}): ObjectDocument {
 }
 
 function action(given: Partial<ObjectDocument> = {}, equalClock: IndexWrite['equalClock'] = 'accept'): BulkAction {
-  return bulkAction({ document: document(given), equalClock }, names);
+  const built = bulkAction({ document: document(given), equalClock }, names);
+  if ('write' in built) return built;
+  throw new Error(built.fault.reason);
 }
 
 describe('the lines of a write', () => {
@@ -57,6 +59,13 @@ describe('the lines of a write', () => {
         expect(version).toBe(clock);
       }),
     );
+  });
+
+  it.each([-1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY])('cannot be built for the clock %d: that write is rejected', (clock) => {
+    expect(bulkAction({ document: document({ clock }), equalClock: 'accept' }, names)).toMatchObject({
+      kind: 'fault',
+      fault: { code: 'index.rejected' },
+    });
   });
 });
 

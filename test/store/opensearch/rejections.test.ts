@@ -8,9 +8,10 @@ const names = indexNames('tally');
 const MINUTE_MS = 60_000;
 
 function actionsOf(buckets: readonly string[]): readonly BulkAction[] {
-  return buckets.map((bucket, at) => {
+  return buckets.flatMap((bucket, at) => {
     const document = { bucket, key: `k${at}`, deleted: false, clock: 1, settled: true, source: 'native', indexed_at: 'x' } as const;
-    return bulkAction({ document, equalClock: 'accept' }, names);
+    const action = bulkAction({ document, equalClock: 'accept' }, names);
+    return 'write' in action ? [action] : [];
   });
 }
 
