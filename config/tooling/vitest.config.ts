@@ -91,10 +91,10 @@ const common = {
   hookTimeout: 600_000,
   // nor does what is polled for have to come within vitest's one second; then the message still says what was waited for
   expect: { poll: { timeout: 300_000 } },
-  // three more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs, and with four
-  // a fifth of the time of the cores was left; the unit lane by itself (npm run test:unit) waits for nothing and has two, since each
+  // four more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs, and with five
+  // a sixth of the time of the cores was left; the unit lane by itself (npm run test:unit) waits for nothing and has two, since each
   // further process loads all modules again
-  maxWorkers: 5,
+  maxWorkers: 6,
 };
 
 /** Files share the processes that run them: to load the modules again for each would take a second and a half of CPU a file. */

@@ -97,6 +97,11 @@ describe.skipIf(opensearchUrl() === undefined)('an item of a bulk request to a r
     ],
   ];
 
+  // a clock is taken over from what somebody else wrote into the index (src/repair/decide.rules.ts)
+  it.each([Number(2n ** 63n - 1n), 1.5, -1])('is refused alone if its clock is %d, which is no version', async (clock) => {
+    expect(await endOf(await newBucket(), { clock })).toBe('index.rejected');
+  });
+
   it.each(inOrder)('whose index %s waits, and its neighbours are written', async (_, disturb, code) => {
     const bucket = await newBucket();
     expect(await endOf(bucket)).toBe('written');
