@@ -1,11 +1,11 @@
 /**
- * The static checks (npm run check): the types beside the rest. Each checker has one thread, because those of one process make again
- * the types that another has made: of 71 s of CPU, 47 remain.
+ * Runs the static checks (npm run check): the types at the same time as the others. Each checker has one thread, because each further
+ * thread would compute the same types again (71 s of CPU instead of 47).
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Go's own bound; it is oxlint's type-aware part that is written in Go. */
+/** Limits the threads of oxlint's type-aware part, which is written in Go. */
 const env = { ...process.env, GOMAXPROCS: '1' };
 
 async function passes(...scripts: readonly string[]): Promise<boolean> {

@@ -11,7 +11,7 @@ const REGION_OF_FIRST_HOST = 'us-east-1';
 
 /** A queue's URL at the address of another one of its region. SQS answers with its regular host, which may be out of reach from where the other one's (a VPC endpoint) is used. */
 export function urlBeside(queueUrl: string, other: string): string {
-  // a path of two slashes, resolved as a reference, would name a host
+  // resolved as a reference, a path that begins with two slashes would name a host
   return Object.assign(new URL(other), { pathname: new URL(queueUrl).pathname, search: '', hash: '' }).href;
 }
 

@@ -9,7 +9,6 @@ import { getEndpointFromInstructions } from '@smithy/core/endpoints';
 import { HttpRequest, type HttpResponse } from '@smithy/core/protocols';
 import { isThrottlingError, isTransientError, getRetryAfterHint } from '@smithy/core/retry';
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import type { S3Answer } from './s3-faults.ts';
 import { createRequestSigner, encode } from './request-signer.ts';
 
@@ -65,7 +64,7 @@ class HeadError extends Error {
 }
 
 function createSendHead({ config }: S3Client): SendHead {
-  const addresses = new LRUCache<string, Promise<URL>>(entriesUpTo(ADDRESSES_MAX));
+  const addresses = new LRUCache<string, Promise<URL>>({ max: ADDRESSES_MAX });
   const signerOf = once(async () =>
     createRequestSigner({ service: 's3', region: await config.region(), credentials: () => config.credentials(), signsPathAsSent: true }),
   );

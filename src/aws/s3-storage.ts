@@ -3,7 +3,6 @@
  * attempt: a time by S3's clock, never this machine's, no later than the moment at which S3 read the state.
  */
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import {
   type S3Client,
   GetBucketVersioningCommand,
@@ -47,7 +46,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   const { ask, askHead } = asking;
   const listing = createS3Listing({ clientFor, clock });
   /** When the request was sent that each bucket answered last (monotonic). */
-  const confirmed = new LRUCache<string, number>(entriesUpTo(CONFIRMED_MAX));
+  const confirmed = new LRUCache<string, number>({ max: CONFIRMED_MAX });
   const confirming = new Map<string, Promise<void>>();
 
   /**

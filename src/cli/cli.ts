@@ -117,7 +117,7 @@ export function createCli(args: readonly string[], dependencies: CliDependencies
   }
 
   return {
-    /** Whether a command with this word in its name can be meant. Only then are its options made: those of all take a sixth of a start. */
+    /** Whether the arguments contain this word of a command's name. Only then does the command get its options: making all takes a sixth of a start. */
     isAsked: (word: string): boolean => args.includes(word),
     settings,
     /** Adds settings from options to the environment's. */

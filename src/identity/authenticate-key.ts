@@ -7,7 +7,6 @@ import { failedKeyOf, type FailedAttempts, type FailedKey } from './audit-window
 import { updateRecord, readRecord } from '../store/stored.ts';
 import type { WithPorts } from '../store/store.ts';
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { Clock } from '../process/clock.ts';
 import { inTime } from '../base/in-time.ts';
@@ -163,7 +162,7 @@ export function createCounter(
   clock: Pick<Clock, 'monotonicMs'>,
   { windowMs, countMax }: { readonly windowMs: number; readonly countMax: number },
 ): Counter {
-  const windows = new LRUCache<string, { readonly endsAtMs: number; count: number }>(entriesUpTo(TABLE_MAX));
+  const windows = new LRUCache<string, { readonly endsAtMs: number; count: number }>({ max: TABLE_MAX });
 
   return function count(name) {
     const nowMs = clock.monotonicMs();
@@ -206,7 +205,7 @@ export interface LiveKeys {
 /** Creates the cache. Unknown ids are not remembered, so that guesses displace no key in use. */
 export function createLiveKeys({ state, rules, clock }: WithPorts<'state' | 'clock'> & { readonly rules: LoginRules }): LiveKeys {
   /** A read's age counts from its beginning, so what it returns is never older than it seems. */
-  const known = new LRUCache<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>(entriesUpTo(KEYS_MAX));
+  const known = new LRUCache<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>({ max: KEYS_MAX });
 
   async function readKey(id: string): Promise<LiveKey | undefined> {
     const record = await readRecord(state, refs.apiKey(id));

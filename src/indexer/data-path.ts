@@ -12,7 +12,6 @@
  * Next: finish-record.ts decides a record and writes it; waiting.ts decides about a record that cannot be served now.
  */
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import { unwrap, type Unwrapped } from '../events/envelope.ts';
 import { unwrapPosted, webhookOf } from '../events/webhook.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
@@ -63,7 +62,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   const { gaps, waiting } = finish;
   const { hiddenMessages, clock, telemetry, counter } = dependencies;
   /** Letters that could not be sent, by message ID. Their gaps are stored, so when the message comes back only the sending is left. */
-  const unsentLetters = new LRUCache<string, Letter>(entriesUpTo(UNSENT_MAX));
+  const unsentLetters = new LRUCache<string, Letter>({ max: UNSENT_MAX });
 
   return async function handleMessages(messages) {
     for (const message of messages) settler.hold(message);

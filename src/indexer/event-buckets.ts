@@ -5,7 +5,6 @@
  */
 import PQueue from 'p-queue';
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { FaultError } from '../base/fault.ts';
 import type { ChangeRecord } from '../events/record.ts';
@@ -59,7 +58,7 @@ interface CachedRead {
 
 /** Creates the lookup, with an empty cache. */
 export function createEventBuckets({ state, clock, connect, reportUnconnected, telemetry }: EventBucketsDependencies): EventBuckets {
-  const cache = new LRUCache<string, CachedRead>(entriesUpTo(ENTRIES_MAX));
+  const cache = new LRUCache<string, CachedRead>({ max: ENTRIES_MAX });
   const reading = new Map<string, Promise<CachedRead>>();
   const reads = new PQueue({ concurrency: READS_MAX });
   /** The names whose counts are being stored. */

@@ -17,7 +17,6 @@
  * worker or of S3 costs writes, or delays the closing of the gap.
  */
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { LostChange } from '../events/outcome.ts';
 import { TIME_STEP_MS } from '../records/bucket.ts';
@@ -91,10 +90,10 @@ interface KeyMarks {
 /** Creates the handover of one worker. Its memory is bounded by its callers, since each call waits for its write. */
 export function createHandover({ state, clock, telemetry, permission }: HandoverDependencies): Handover {
   const memories = new LRUCache<string, StoredMark>({
-    ...entriesUpTo(REMEMBERED_MAX),
+    max: REMEMBERED_MAX,
     memoMethod: () => ({ storedLastSeenMs: 0, storedTagsMs: 0 }),
   });
-  const keyMarks = new LRUCache<string, KeyMarks>(entriesUpTo(BUCKETS_MAX));
+  const keyMarks = new LRUCache<string, KeyMarks>({ max: BUCKETS_MAX });
   const write = createCoalescingWriter<GapReport>({ clock, merge: mergeReports, write: writeGap, intervalMs: INTERVAL_MS });
 
   async function writeGap(id: string, report: GapReport): Promise<void> {

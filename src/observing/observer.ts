@@ -23,7 +23,6 @@ import type { Circuits } from './circuits.ts';
 import type { Store, WithPorts, ObjectIndex, ObjectScan } from '../store/store.ts';
 import type { LiveLoad } from './live-load.ts';
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 
 export interface ObserveRequest {
   readonly bucket: BucketRecord;
@@ -282,7 +281,7 @@ interface BucketMinute {
 /** Creates the limit. Each process has its own, which bounds what that process deletes. */
 function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: AbsenceLimitDependencies): AbsenceLimit {
   const buckets = new LRUCache<string, BucketMinute>({
-    ...entriesUpTo(BUCKETS_MAX),
+    max: BUCKETS_MAX,
     memoMethod: () => ({ ...emptyMinute(), sinceMs: -Infinity }),
   });
 

@@ -2,7 +2,7 @@
 import { inTime } from '../base/in-time.ts';
 import type { Clock } from './clock.ts';
 
-/** Why a sleep is aborted whose wait is over. Nobody reads it, so it needs no stack of its own. */
+/** The reason for aborting a sleep that nobody waits for any more. It is made once, because nobody reads its stack. */
 const ENDED = new Error('the wait has ended');
 
 /** Returns whether `work` ended before the signal was aborted. Rejects if the work rejects first. */

@@ -8,7 +8,6 @@
  * sends again what is refused; what is accepted is in the queue already.
  */
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import type { FastifyRequest } from 'fastify';
 import type { BucketRecord } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
@@ -84,7 +83,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
   } = parts;
   const rows = PATHS.map((path) => ({ method: 'POST', path }) as const);
   const app = createServer({ telemetry, rows, trustedProxies, requestTimeoutMs, bodyBytesMax: BODY_BYTES_MAX });
-  const cached = new LRUCache<string, CachedRecord>(entriesUpTo(CACHED_MAX));
+  const cached = new LRUCache<string, CachedRecord>({ max: CACHED_MAX });
   const reads = new Map<string, Promise<BucketRecord | undefined>>();
   const countRead = createCounter(clock, { windowMs: SECOND_MS, countMax: READS_PER_S });
   const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: requestsPerS });

@@ -10,7 +10,6 @@
  * job that was started but not noted on the mark is found again as the bucket's latest job.
  */
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import { FaultError, faultOf, type Fault } from '../base/fault.ts';
 import {
   afterLook,
@@ -57,7 +56,7 @@ const ASKING_MAX_MS = 60_000;
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
   const { state, startJob, clock, telemetry } = dependencies;
   /** Ended jobs, which never change again and so are read only once. */
-  const ended = new LRUCache<string, JobRecord>(entriesUpTo(ENDED_MAX));
+  const ended = new LRUCache<string, JobRecord>({ max: ENDED_MAX });
 
   async function readJob(jobId: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const job = ended.get(jobId) ?? (await readRecord(state, refs.job(jobId), signal));

@@ -15,7 +15,6 @@ import { RequestError } from '../base/request-error.ts';
 import { readRecord, refs, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import type { ReindexJobs } from './job-requests.ts';
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import { clockOfMs } from '../ordering/clock.ts';
 import { isAnyHeld } from '../observing/gaps.ts';
 import type { ObjectDocument } from '../ordering/document.ts';
@@ -197,7 +196,7 @@ export function createVisitUnsettled({
   readonly observe: Observe;
 }): Visit {
   /** The key after which a visit stopped at its limit, so that objects that can be read slowly or never do not keep others from being observed. */
-  const positions = new LRUCache<string, string>(entriesUpTo(POSITIONS_MAX));
+  const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
 
   async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
     const documents = await maintenance.unsettled(bucket, page, signal);

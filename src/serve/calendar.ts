@@ -1,6 +1,6 @@
 /**
- * The calendar: the work that processes with the role reindex do at regular times, with its schedules. Each metric label of a sweep has
- * its sweep here. src/repair/schedules.ts sees to it that one process at a time does a work.
+ * The calendar: what processes with the role reindex do at regular times, and when. Every value of the metric's label `sweep` has its
+ * sweep here. src/repair/schedules.ts lets one process at a time perform each task.
  */
 import { BULK_ACTIONS, BULK_BYTES, BULK_LINGER_MS, SWEEP_HEADS } from './limits.ts';
 import type { Core } from './core.ts';
@@ -48,7 +48,7 @@ const RUN_SHARE = 3 / 4;
 
 type CalendarParts = Core & { readonly closeGaps: ReturnType<typeof createCloseGaps> };
 
-/** One sweep: its schedule, what it does with a bucket, and which buckets are due. Default: all. */
+/** A sweep's schedule, its visit of one bucket, and which buckets are due (default: all). */
 type Planned = readonly [Schedule, Visit, DueOf?];
 
 /** Runs the scheduled work until the signal is aborted. */

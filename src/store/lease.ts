@@ -5,7 +5,6 @@
  * monotonic clock, which never runs behind the steady one.
  */
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../base/entries.ts';
 import { randomUUID } from 'node:crypto';
 import PQueue from 'p-queue';
 import { z } from 'zod';
@@ -28,9 +27,9 @@ export type Watch = (id: string, version: string) => number;
 
 /** Creates the memory of what a process watches. */
 export function createWatch(clock: Pick<Clock, 'steadyMs'>): Watch {
-  const watched = new LRUCache<string, { readonly version: string; readonly sinceMs: number; readonly lookedAtMs: number }>(
-    entriesUpTo(WATCHED_MAX),
-  );
+  const watched = new LRUCache<string, { readonly version: string; readonly sinceMs: number; readonly lookedAtMs: number }>({
+    max: WATCHED_MAX,
+  });
   return function watchedMs(id, version) {
     const nowMs = clock.steadyMs();
     const before = watched.get(id);

@@ -54,7 +54,7 @@ describe.each(oneOf(indexKinds))('a story of logins and API keys on %s', (kind) 
 
       // a secret that is written is found; the log has the keys of objects
       await upload(world, { token: admin, key: secrets['the secret of a key'] ?? '' });
-      // its log is complete then
+      // the log is complete once the daemon has ended
       await world.daemon.stop();
       const found = secretsIn(await collect(), secrets);
       expect(found).toEqual(expect.arrayContaining(['the secret of a key in the log', 'the secret of a key in the store']));

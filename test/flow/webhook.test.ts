@@ -199,7 +199,7 @@ describe.skipIf(elasticMqProgram === undefined)('a store of one’s own', { time
     expect(refused).toEqual({ status: 503, retryAfter: '5' });
     await queues.up();
     await more(40);
-    // each start of the queues takes five seconds of CPU: each of both is killed alone every day
+    // a start of the queue server takes five seconds of CPU; above, each of the two is killed alone
     if (isLong) {
       await Promise.all([daemon.kill(), queues.kill()]);
       await queues.up();

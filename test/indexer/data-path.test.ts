@@ -130,7 +130,7 @@ it('what waited for its write longer than its life is decided again: a floor tha
   await world.send(world.put('slow'));
   await world.send(world.put('behind'));
   await world.run(15_000);
-  // the records were decided by the one from before
+  // both records were decided by the bucket's record without a floor
   await world.changeBucket(BUCKET, { floor: clockOfMs(world.clock.nowMs() + MINUTE_MS) });
   await world.run(MINUTE_MS);
   expect(world.storage.observed).toEqual([`${BUCKET}/behind`]);

@@ -1,6 +1,5 @@
 /** The policy: all grants together, as stored, and the questions that they answer. */
 import { LRUCache } from 'lru-cache';
-import { entriesUpTo } from '../../base/entries.ts';
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';
 import { grantSchema, granteesMatching, parseScope, unionOf, type Grant, type Reader } from './grant.rules.ts';
@@ -32,7 +31,7 @@ export function policyOf(grants: readonly Grant[]): Policy {
     const part = parseScope(grant.where);
     return part !== 'everything' && 'mistake' in part ? [] : [{ grant, part }];
   });
-  const unions = new LRUCache<string, ReturnType<Policy['readableBy']>>(entriesUpTo(UNIONS_MAX));
+  const unions = new LRUCache<string, ReturnType<Policy['readableBy']>>({ max: UNIONS_MAX });
   const byGrantee = Map.groupBy(placed, ({ grant }) => grant.who);
   const meant = (person: Reader) => granteesMatching(person).flatMap((who) => byGrantee.get(who) ?? []);
   return {

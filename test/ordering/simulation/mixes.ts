@@ -44,7 +44,7 @@ export interface Mutant {
   readonly without: string;
   readonly mix: MixId;
   readonly rules: Partial<Rules>;
-  /** The first seed that is tried, a little before one whose history goes wrong: where few do, the way there from 1 takes seconds. */
+  /** The first seed to try, shortly before one whose history goes wrong. Where few histories do, a search from 1 takes seconds. */
   readonly from?: number;
 }
 
