@@ -280,10 +280,7 @@ interface BucketMinute {
 
 /** Creates the limit. Each process has its own, which bounds what that process deletes. */
 function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: AbsenceLimitDependencies): AbsenceLimit {
-  const buckets = new LRUCache<string, BucketMinute>({
-    max: BUCKETS_MAX,
-    memoMethod: () => ({ ...emptyMinute(), sinceMs: -Infinity }),
-  });
+  const buckets = new LRUCache<string, BucketMinute>({ max: BUCKETS_MAX, memoMethod: () => ({ ...emptyMinute(), sinceMs: -Infinity }) });
 
   function minuteOf(bucket: string): BucketMinute {
     const shown = buckets.memo(bucket);
