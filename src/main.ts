@@ -4,7 +4,7 @@ import { homedir, hostname } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
-import { systemClock } from './process/system-clock.ts';
+import { systemClock } from './process/clock.ts';
 import type { Client } from './cli/client/client.ts';
 import type { Registry } from './cli/client/registry.ts';
 import type { CliDependencies } from './cli/cli.ts';

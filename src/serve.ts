@@ -6,13 +6,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-
 import packageJson from '../package.json' with { type: 'json' };
 import type { Embedded } from './demo/server.ts';
 import { RequestError } from './base/request-error.ts';
 import { processActor } from './process/process-actor.ts';
 import { acquireServeLock } from './store/sqlite/file.ts';
-import { systemClock } from './process/system-clock.ts';
+import { systemClock } from './process/clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './process/metrics-and-log.ts';
 import { createReindexing, ingestParts } from './serve/roles.ts';
 import type { OuterEnvironment, ProxyVariables } from './settings/proxy.ts';
@@ -29,8 +28,8 @@ import { createHandover, createHandoverPermission } from './indexer/handover.ts'
 import { createLetterWatch } from './repair/dead-letters.ts';
 import { createIngestRole, type IngestRole } from './indexer/indexer.ts';
 import { createReadiness } from './observing/readiness.ts';
-import { createEventCounter, type EventCounter } from './indexer/event-hours.ts';
-import { repeat } from './process/repeat.ts';
+import { createEventCounter, type EventCounter } from './indexer/arrivals.ts';
+import { repeat } from './process/async.ts';
 import { loadPanel } from './serve/built-files.ts';
 import type { Lifecycle } from './serve/lifecycle.ts';
 import { listenAt, listenAtSocket, type ServedAt, StartError } from './serve/listening.ts';

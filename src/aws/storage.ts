@@ -9,7 +9,7 @@
  * A key's state and a listing page carry their time by S3's clock. The conventions of store.ts apply.
  */
 import type { Versioning } from '../records/bucket.ts';
-import type { Overdue } from '../records/overdue.ts';
+import type { Overdue } from '../records/comparison.ts';
 import type { LifecycleRule } from './lifecycle.rules.ts';
 import type { ObjectState, PresentState } from '../ordering/document.ts';
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { shellWord } from '../base/commands.ts';
 import type { Operations } from '../registry/contract/contract.ts';
-import { exampleKinds } from '../records/counts.ts';
+import { exampleKinds } from '../records/comparison.ts';
 import type { Job } from '../registry/contract/job.ts';
 import { countColumns, jobAdvice, jobFields, kindNames } from '../registry/contract/job-texts.ts';
 import type { ReindexRequest } from '../registry/contract/jobs.ts';

@@ -17,7 +17,7 @@ import { defined, omit } from '../base/defined.ts';
 import { markId } from '../records/dirty.ts';
 import { RequestError } from '../base/request-error.ts';
 import { appliedWithinMs, forgetProof, openChangeGap, proveGap } from '../observing/gaps.ts';
-import { notConnected, requireBucket } from '../observing/known-buckets.ts';
+import { notConnected, requireBucket } from '../observing/buckets.ts';
 import type { ConnectionView } from '../registry/contract/connections.ts';
 import type { TakeLease } from '../store/lease.ts';
 import type { StateStore, WithPorts } from '../store/store.ts';

@@ -2,7 +2,7 @@
 import type { ConnectionView } from '../registry/contract/connections.ts';
 import type { BucketRecord, ConnectionSpec } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
-import { requireBucket } from '../observing/known-buckets.ts';
+import { requireBucket } from '../observing/buckets.ts';
 import { createTakeLease } from '../store/lease.ts';
 import { diagnose } from './diagnose.ts';
 import { apply, pause, refuse, removeEarlier, removeParts, resume, type ApplyOptions } from './apply.ts';

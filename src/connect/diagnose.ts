@@ -4,7 +4,7 @@ import { defined } from '../base/defined.ts';
 import { adviceAbout, FaultError, faultOf, type FaultCode } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
-import { requireBucket } from '../observing/known-buckets.ts';
+import { requireBucket } from '../observing/buckets.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { StateStore, WithPorts } from '../store/store.ts';
 import { readRecord, refs } from '../store/stored.ts';

@@ -5,7 +5,7 @@
 import { farLettersArn, ownerIn, parseArn } from './names.rules.ts';
 import type { Provisioner } from './aws/provisioner.ts';
 import type { WithPorts } from '../store/store.ts';
-import { listBuckets } from '../observing/known-buckets.ts';
+import { listBuckets } from '../observing/buckets.ts';
 
 /** New regions are rare, and letters wait for days. */
 const EVERY_MS = 600_000;

@@ -6,7 +6,7 @@
 import type { GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
-import { listBuckets } from '../observing/known-buckets.ts';
+import { listBuckets } from '../observing/buckets.ts';
 
 interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'identities'>;

@@ -5,9 +5,9 @@
  *   sent ──arrived──► arrived ──an hour later──► sent
  *     └──ten minutes, and the queue is empty──► lost ──one arrives──► arrived
  */
-import { probeText } from '../events/probe.ts';
+import { probeText } from '../events/envelope.ts';
 import type { ConnectionSpec } from '../records/bucket.ts';
-import type { ProbeRecord } from '../records/probe-record.ts';
+import type { ProbeRecord } from '../records/receiving.ts';
 import type { WithPorts } from '../store/store.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import type { Provisioner } from './aws/provisioner.ts';

@@ -14,12 +14,10 @@
  */
 import { isBucketName } from '../base/bucket-name.ts';
 import type { Fault, FaultCode } from '../base/fault.ts';
-import { parseEventBridge } from './eventbridge.ts';
+import { parseEventBridge, parseNative, parseTrail } from './dialects.ts';
 import { isJsonObject, kindOf, quoted, textOf, type JsonObject, type Writer } from './fields.ts';
-import { parseNative } from './native.ts';
 import { rejectedRecord, type RecordResult } from './record.ts';
-import { probeIn, type Probe } from './probe.ts';
-import { parseTrail } from './trail.ts';
+import { z } from 'zod';
 
 /** The result of reading a message's body. */
 export type Unwrapped =
@@ -190,4 +188,17 @@ function isToken(token: unknown): token is string {
 
 function rejected(code: FaultCode, reason: string): Unwrapped {
   return { kind: 'rejected', fault: { code, reason } };
+}
+
+const probeSchema = z.object({ topicArn: z.string(), sentAtMs: z.number() });
+type Probe = z.infer<typeof probeSchema>;
+
+/** The message of a probe, which Tally publishes through its own topic: its arrival proves that the topic delivers to the queue, policies and KMS keys included. */
+export function probeText(probe: Probe): string {
+  return JSON.stringify({ tallyProbe: probe });
+}
+
+/** The probe that a body contains; undefined if it contains none. */
+function probeIn({ tallyProbe }: JsonObject): Probe | undefined {
+  return tallyProbe === undefined ? undefined : probeSchema.safeParse(tallyProbe).data;
 }

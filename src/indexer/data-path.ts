@@ -21,12 +21,12 @@ import { bucketsOfUnread } from '../observing/gaps.ts';
 import { sideBySide } from '../process/async.ts';
 import { finishRecord, type FinishParts } from './finish-record.ts';
 import { recordsAtOnce, type HeldSet, type InHand } from './held-set.ts';
-import type { HiddenMessages } from './hidden-messages.ts';
+import type { HiddenMessages } from './waiting.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { QueueMessage, ConfirmSubscription } from '../aws/queues.ts';
 import { finishServiceMessage } from './service-messages.ts';
 import type { Settler } from './settler.ts';
-import type { EventCounter } from './event-hours.ts';
+import type { EventCounter } from './arrivals.ts';
 import type { Handover } from './handover.ts';
 import type { WithPorts } from '../store/store.ts';
 

@@ -15,7 +15,7 @@ import { hintOf, hintOfTie, type ExactHint, type ObserveHint, type ResolveHint }
 import { deferDelayS, type Outcome } from '../events/outcome.ts';
 import { dialectFacts, reportsDeletion, type ChangeRecord } from '../events/record.ts';
 import type { EventBuckets } from './event-buckets.ts';
-import type { LastEvents } from './last-events.ts';
+import type { LastEvents } from './arrivals.ts';
 import type { GapReports } from '../observing/gaps.ts';
 import type { WriteDocument } from '../observing/bulk-writer.ts';
 import type { Observing } from '../observing/observer.ts';

@@ -26,7 +26,7 @@ import { markDirty, mergeReports, warnOfGap } from '../observing/gaps.ts';
 import type { StateVersion, WithPorts } from '../store/store.ts';
 import { parseEntry, refs, gapIdsOf } from '../store/stored.ts';
 import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
-import { repeat } from '../process/repeat.ts';
+import { repeat } from '../process/async.ts';
 
 /** Between two writes of a gap: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
 const INTERVAL_MS = 5_000;

@@ -1,7 +1,7 @@
 /**
  * The role ingest: messages from SQS become documents.
  *
- *   aws/sqs-receiver ─► admission ─► data-path ─────────────────────────────────────────────────────► settler
+ *   aws/sqs-receiver ─► receiving ─► data-path ─────────────────────────────────────────────────────► settler
  *    receives            or not now   unwrap ► finish-record: decide ► write │ observe │ gap ► outcome   delete │ hide │ letter
  *                                     held-set: what is in hand                │ cannot be served now
  *                                                                          waiting: in hand ► hidden ► handover
@@ -17,17 +17,16 @@
  */
 import type { Circuits } from '../observing/circuits.ts';
 import type { Handover } from './handover.ts';
-import { createAdmission, type Admission } from './admission.ts';
+import { createAdmission, type Admission, createExpiredMessages } from './receiving.ts';
 import { createEventBuckets, type RefreshBucket } from './event-buckets.ts';
 import { createBulkWriter, type BulkLimits } from '../observing/bulk-writer.ts';
 import type { Receiving } from '../observing/processes.ts';
 import { createObserving } from '../observing/observer.ts';
-import { createExpiredMessages } from './expired-messages.ts';
 import { createReportUnconnected, type GapReports } from '../observing/gaps.ts';
 import { createHeldSet } from './held-set.ts';
-import { createHiddenMessages } from './hidden-messages.ts';
+import { createHiddenMessages, createWaiting } from './waiting.ts';
 import { createDataPath, type SendDeadLetter } from './data-path.ts';
-import { createLastEvents } from './last-events.ts';
+import { createLastEvents, type EventCounter } from './arrivals.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Store, WithPorts } from '../store/store.ts';
 import type { QueueClient, QueueReceiver, ConfirmSubscription } from '../aws/queues.ts';
@@ -36,8 +35,6 @@ import { createLiveLoad } from '../observing/live-load.ts';
 import { createLastFailure } from '../observing/readiness.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
 import { createSettler } from './settler.ts';
-import type { EventCounter } from './event-hours.ts';
-import { createWaiting } from './waiting.ts';
 import type { Fault } from '../base/fault.ts';
 
 /** How long running polls may take to end before they are aborted: an aborted poll may leave a message hidden until its visibility time-out. */

@@ -8,7 +8,7 @@
  */
 import { mayBeFedBy, type BucketRecord } from '../records/bucket.ts';
 import { type Fault, faults } from '../base/fault.ts';
-import { processRecordSchema, SETTLED_MS, type Hidden, type ProcessRecord, type Trouble } from '../records/process-record.ts';
+import { processRecordSchema, SETTLED_MS, type Hidden, type ProcessRecord, type Trouble } from '../records/receiving.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { QueueWatch } from './queue-watch.ts';
 import { listAllRecords, refs, removeRecord, updateRecord } from '../store/stored.ts';

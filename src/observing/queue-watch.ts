@@ -2,7 +2,7 @@
 import type { QueueAttributes, QueueClient } from '../aws/queues.ts';
 import { faultOf, type Fault } from '../base/fault.ts';
 import { lastReceiveOf } from '../events/outcome.ts';
-import { repeat } from '../process/repeat.ts';
+import { repeat } from '../process/async.ts';
 import type { WithPorts } from '../store/store.ts';
 
 /** SQS updates its approximate numbers about this often. */

@@ -8,7 +8,7 @@ import { faultOf, type FaultCode } from '../base/fault.ts';
 import type { BucketLocation } from '../aws/storage.ts';
 import type { LabelsOf } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
-import { listBuckets } from './known-buckets.ts';
+import { listBuckets } from './buckets.ts';
 
 /** Visits one bucket. Resolves with how many objects it checked or tombstones it purged; undefined if nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;

@@ -2,8 +2,17 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { cachingLatest } from '../base/latest.ts';
 import { eventSources } from '../events/record.ts';
-import { fold } from './fold.ts';
-import { wordsAndFold, wordsOf } from './words.ts';
+import { fold, wordsAndFold, wordsOf } from './words.ts';
+
+/** The clock of a moment in milliseconds: microseconds since the epoch, a document's external version. A clock is about 1.8e15, so it is a safe integer. */
+export function clockOfMs(ms: number): number {
+  return Math.max(0, Math.floor(ms * 1_000));
+}
+
+/** The moment of a clock, in milliseconds (with a fraction). */
+export function msOfClock(clock: number): number {
+  return clock / 1_000;
+}
 
 /** User metadata or tags, by name. This is not a z.record because that drops the name `__proto__`. */
 export const textsSchema = z.custom<Readonly<Record<string, string>>>(
@@ -36,7 +45,7 @@ export interface PresentState {
   readonly tags?: Texts;
 }
 
-export interface AbsentState {
+interface AbsentState {
   readonly present: false;
 }
 

@@ -8,9 +8,8 @@
  *   ignored  the record changes nothing that the index holds
  */
 import type { BucketRecord, BucketSource } from '../records/bucket.ts';
-import { clockOfMs, msOfClock } from './clock.ts';
+import { clockOfMs, msOfClock, type ObjectState } from './document.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
-import type { ObjectState } from './document.ts';
 import type { Outcome } from '../events/outcome.ts';
 import { dialectFacts, isFormOf, type ChangeRecord } from '../events/record.ts';
 

@@ -1,5 +1,5 @@
 /** How one observation of a key (by HEAD or LIST) is written: rules 4, 7 and 11. */
-import { clockOfMs } from './clock.ts';
+import { clockOfMs } from './document.ts';
 import { FUTURE_MS, MARGIN_MS, SETTLE_MS, SETTLE_SLACK_MS } from './constants.ts';
 import type { ObserveHint, ResolveHint } from './hint.ts';
 

@@ -6,8 +6,7 @@ import { exportedAudit } from '../base/audit.ts';
 import { withoutPasswords } from '../base/passwords.ts';
 import { printable } from '../base/printable.ts';
 import type { Clock } from './clock.ts';
-import { seriesTable, type SeriesDefinition } from './series.ts';
-import type { LogFields, MetricName, Telemetry } from './telemetry.ts';
+import { seriesTable, type SeriesDefinition, type LogFields, type MetricName, type Telemetry } from './telemetry.ts';
 
 export interface TelemetryOptions {
   readonly level: string;

@@ -5,10 +5,10 @@
  */
 import { countText, momentText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
-import { expiredText } from './overdue.ts';
+import { expiredText } from './comparison.ts';
 import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
 import { countOf, outermost } from './waiting-deletes.ts';
-import type { Trouble } from './process-record.ts';
+import type { Trouble } from './receiving.ts';
 
 /** The worst first: a bucket is in the first state that applies. */
 export const bucketStates = [

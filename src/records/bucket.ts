@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { overdueSchema } from './overdue.ts';
+import { overdueSchema } from './comparison.ts';
 import { purgeMarksSchema } from './position.ts';
 import { RequestError } from '../base/request-error.ts';
 

@@ -7,10 +7,9 @@
  *      └─resume─ paused          cancelled: from queued, running and paused
  */
 import { z } from 'zod';
-import { overdueSchema } from './overdue.ts';
+import { overdueSchema, countsSchema, examplesSchema } from './comparison.ts';
 import { omit } from '../base/defined.ts';
 import { faults, type FaultCode } from '../base/fault.ts';
-import { countsSchema, examplesSchema } from './counts.ts';
 import type { BucketRecord } from './bucket.ts';
 
 /** The job's holder, whose name is new for each claim. */

@@ -2,13 +2,12 @@
 import PQueue from 'p-queue';
 import { jobSchema } from '../records/job.ts';
 import type { ConnectBucket } from '../connect/connect.ts';
-import { repeat } from '../process/repeat.ts';
+import { repeat } from '../process/async.ts';
 import { listAllRecords } from '../store/stored.ts';
 import type { Processes } from '../observing/processes.ts';
 import { allGaps } from '../observing/gaps.ts';
-import { statusesOf } from '../observing/bucket-statuses.ts';
+import { statusesOf, listBuckets } from '../observing/buckets.ts';
 import type { WithPorts } from '../store/store.ts';
-import { listBuckets } from '../observing/known-buckets.ts';
 
 /** As often as the queues. */
 const METRICS_INTERVAL_MS = 15_000;

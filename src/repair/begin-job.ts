@@ -10,7 +10,7 @@
 import { FaultError, faultOf, type Fault } from '../base/fault.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../ordering/constants.ts';
 import { waitMs, WITHOUT_PROGRESS_MAX, coversBefore, lastBeginOf, nextBeginOf, type JobRecord } from '../records/job.ts';
-import { addCounts, noCounts } from '../records/counts.ts';
+import { addCounts, noCounts } from '../records/comparison.ts';
 import { phaseOf, tombstoneLimit, answerAtStart, waitingToStart } from './job.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import { FOLLOW_MS_MAX, LISTING_PAGE } from './reconcile-turn.ts';

@@ -13,7 +13,7 @@ import PQueue from 'p-queue';
 import type { BucketRecord } from '../records/bucket.ts';
 import { defined, omit } from '../base/defined.ts';
 import { FaultError, faultOf, type Fault, type FaultCode } from '../base/fault.ts';
-import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from '../records/counts.ts';
+import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from '../records/comparison.ts';
 import {
   phaseOf,
   reserved,

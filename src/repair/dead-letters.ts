@@ -19,7 +19,7 @@ import { createLastFailure } from '../observing/readiness.ts';
 import type { WithPorts } from '../store/store.ts';
 import PQueue from 'p-queue';
 import type { Telemetry } from '../process/telemetry.ts';
-import type { QueueRecord } from '../records/queue-record.ts';
+import type { QueueRecord } from '../records/receiving.ts';
 import { createTakeLease } from '../store/lease.ts';
 
 /** A letter as people see it. */

@@ -1,6 +1,12 @@
 /** What a reconcile does about a key, given its stored document: ordering rules 6 and 7. */
-import { type DocumentSource, type ObjectDocument, type ObjectState, type PresentState, documentOf } from '../ordering/document.ts';
-import { clockOfMs } from '../ordering/clock.ts';
+import {
+  type DocumentSource,
+  type ObjectDocument,
+  type ObjectState,
+  type PresentState,
+  documentOf,
+  clockOfMs,
+} from '../ordering/document.ts';
 import { MARGIN_MS } from '../ordering/constants.ts';
 import { hintOfTie } from '../ordering/hint.ts';
 import { type ObservedWrite, planObservedWrite } from '../ordering/observation.ts';

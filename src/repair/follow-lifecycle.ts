@@ -5,9 +5,8 @@
  */
 import { reportsExpirations, type BucketRecord } from '../records/bucket.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../aws/lifecycle.rules.ts';
-import type { ObjectDocument } from '../ordering/document.ts';
+import { type ObjectDocument, clockOfMs } from '../ordering/document.ts';
 import { faultOf } from '../base/fault.ts';
-import { clockOfMs } from '../ordering/clock.ts';
 import { MARGIN_MS } from '../ordering/constants.ts';
 import type { Condition, Test } from '../store/conditions.rules.ts';
 import { isAnyHeld, type GapReports } from '../observing/gaps.ts';

@@ -7,7 +7,7 @@ import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { defined } from '../base/defined.ts';
 import { faults } from '../base/fault.ts';
 import { markId, withoutDifferences, type Differences, type DirtyMark } from '../records/dirty.ts';
-import { noCounts, type ReconcileCounts } from '../records/counts.ts';
+import { noCounts, type ReconcileCounts } from '../records/comparison.ts';
 import { afterTransition, mayTransition, type JobTransition, isStuck } from './job.rules.ts';
 import type { DeniedKey } from './settle-slice.ts';
 import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../records/job.ts';

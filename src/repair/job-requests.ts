@@ -25,7 +25,7 @@ import {
 import type { StateStore, Listed, WithPorts } from '../store/store.ts';
 import { reportJobEnd, transitionJob } from './job-ends.ts';
 import { needsConsent } from '../observing/gaps.ts';
-import { requireBucket, notConnected } from '../observing/known-buckets.ts';
+import { requireBucket, notConnected } from '../observing/buckets.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 /** The most jobs that are stored, including a thousand ended ones, because the metrics read all of them every few seconds. */

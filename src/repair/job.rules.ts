@@ -10,7 +10,7 @@
  */
 import { omit, defined } from '../base/defined.ts';
 import { asleep, isDue, WITHOUT_PROGRESS_MAX, waitMs, type JobFault, type JobRecord, type JobState, type Part } from '../records/job.ts';
-import { addCounts, noCounts, addExamples, type DifferenceExamples, type ReconcileCounts } from '../records/counts.ts';
+import { addCounts, noCounts, addExamples, type DifferenceExamples, type ReconcileCounts } from '../records/comparison.ts';
 import { compareKeys } from '../base/key-order.ts';
 import { jobAnswerOf, type Fault, type FaultCode } from '../base/fault.ts';
 

@@ -7,7 +7,7 @@ import type { BucketLifecycle } from '../aws/storage.ts';
 import { defined } from '../base/defined.ts';
 import { faultOf } from '../base/fault.ts';
 import type { BucketRecord } from '../records/bucket.ts';
-import type { Overdue } from '../records/overdue.ts';
+import type { Overdue } from '../records/comparison.ts';
 import { holds, type Condition } from '../store/conditions.rules.ts';
 import type { SumUsage, WithPorts } from '../store/store.ts';
 

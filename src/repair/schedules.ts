@@ -4,8 +4,7 @@
  * two runs may overlap, which the work must tolerate.
  */
 import { endedRecord, isScheduleDue, scheduleSchema, startedRecord } from '../records/schedule.ts';
-import { withDeadline } from '../process/async.ts';
-import { repeat } from '../process/repeat.ts';
+import { withDeadline, repeat } from '../process/async.ts';
 import { createWatch } from '../store/lease.ts';
 import { parseEntry, refs } from '../store/stored.ts';
 import type { WithPorts, StateEntry } from '../store/store.ts';

@@ -12,14 +12,13 @@
 import type { ObjectDocument, PresentState, ObjectState } from '../ordering/document.ts';
 import { FaultError, jobAnswerOf, type Fault, type FaultCode } from '../base/fault.ts';
 import { compareStored, type ComparedKey, type Comparison } from '../ordering/agreement.ts';
-import type { DifferenceKind } from '../records/counts.ts';
+import type { DifferenceKind } from '../records/comparison.ts';
 import { clockOfListing, decideListed, decideSeen, rewrittenDocument, withListedClass, type ListedDecision } from './decide.rules.ts';
 import type { ObservedWrite } from '../ordering/observation.ts';
 import type { WriteRequest } from '../observing/bulk-writer.ts';
-import type { WriteAnswer } from '../store/store.ts';
+import type { WriteAnswer, ObjectIndex } from '../store/store.ts';
 import type { Clock } from '../process/clock.ts';
 import type { QuestionProof } from './question-proof.ts';
-import type { ObjectIndex } from '../store/store.ts';
 import type { WriteAll } from './background-writer.ts';
 import {
   fillsEnrichment,

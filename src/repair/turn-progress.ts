@@ -13,7 +13,7 @@ import {
   type DifferenceExamples,
   type ExampleKind,
   type ReconcileCounts,
-} from '../records/counts.ts';
+} from '../records/comparison.ts';
 import type { TurnProgress } from './job.rules.ts';
 import type { ListedObject } from '../aws/storage.ts';
 import type { Ending, SliceWork } from './settle-slice.ts';

@@ -12,7 +12,7 @@
 import { createHash } from 'node:crypto';
 import { decodeCursor, encodeCursor } from '../base/cursor.ts';
 import { RequestError } from '../base/request-error.ts';
-import { requireReadable } from '../observing/known-buckets.ts';
+import { requireReadable } from '../observing/buckets.ts';
 import type { ObjectDocument } from '../ordering/document.ts';
 import { isBehind, positionSchema, type Position } from '../records/position.ts';
 import { overlapping, type BucketPart, type Readable } from '../store/readable.rules.ts';

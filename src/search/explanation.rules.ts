@@ -1,9 +1,8 @@
 /** Why a search does or does not find an object: compares the document with S3's state, and explains the result in one sentence. */
 import type { BucketRecord } from '../records/bucket.ts';
 import type { BucketStatus } from '../records/bucket-status.ts';
-import { clockOfMs, msOfClock } from '../ordering/clock.ts';
+import { clockOfMs, msOfClock, type ObjectDocument, type ObjectState, type PresentState } from '../ordering/document.ts';
 import { MARGIN_MS, SETTLE_MS } from '../ordering/constants.ts';
-import type { ObjectDocument, ObjectState, PresentState } from '../ordering/document.ts';
 import type { Fault } from '../base/fault.ts';
 import { compareStored, isAgreement } from '../ordering/agreement.ts';
 

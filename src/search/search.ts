@@ -5,7 +5,7 @@ import { type ObjectDocument, FOLDER_LEVELS } from '../ordering/document.ts';
 import { RequestError } from '../base/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from './cursor.rules.ts';
 import { overlapping, type Readable, readsAll, readsSome, touches } from '../store/readable.rules.ts';
-import { requireReadable, requireBucket } from '../observing/known-buckets.ts';
+import { requireReadable, requireBucket, shownTo } from '../observing/buckets.ts';
 import type {
   ObjectFilter,
   ObjectIndex,
@@ -23,7 +23,6 @@ import { bucketView } from '../registry/contract/buckets.ts';
 import { asksForMore, bucketRecordSchema, type BucketRecord, type EnrichMode } from '../records/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../records/bucket-status.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
-import { shownTo } from '../observing/bucket-statuses.ts';
 import { gapsOf } from '../observing/gaps.ts';
 import { queryWordsOf, type QueryWords } from '../ordering/words.ts';
 import { type Condition, type Test, holds, CLAUSES_OF_PART, WEIGHT_MAX, weightOf, weightOfWords } from '../store/conditions.rules.ts';

@@ -7,7 +7,7 @@ import type { Core } from './core.ts';
 import { createSchedules, type Schedule } from '../repair/schedules.ts';
 import { tidyJobs } from '../repair/job-ends.ts';
 import { processActor } from '../process/process-actor.ts';
-import { seriesTable } from '../process/series.ts';
+import { seriesTable } from '../process/telemetry.ts';
 import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { watchIndices } from '../connect/index-identity.ts';
 import type { createCloseGaps } from '../repair/close-gaps.ts';

@@ -14,7 +14,7 @@ import { createS3Storage } from '../aws/s3-storage.ts';
 import { confirmSubscription } from '../aws/sns-topics.ts';
 import { createSqliteStore } from '../store/sqlite/store.ts';
 import { createSqsClient } from '../aws/sqs-client.ts';
-import { systemClock } from '../process/system-clock.ts';
+import { systemClock } from '../process/clock.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
 import { loginRulesOf } from '../settings/identity.ts';

@@ -1,7 +1,7 @@
 /** What proves that the events of a bucket arrive: an event, or S3's test event, that came by its source after the last change. Nothing that was only read does. */
 import { describe, expect, it } from 'vitest';
 import { bucketStatus } from '../../src/records/bucket-status.ts';
-import { probeText } from '../../src/events/probe.ts';
+import { probeText } from '../../src/events/envelope.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { noteArrivals, createGapReports } from '../../src/observing/gaps.ts';
 import { createCheckConnection } from '../../src/connect/watch.ts';

@@ -1,6 +1,6 @@
 /** What both stores must keep of enriched documents, through the writer that the data path uses. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/process/system-clock.ts';
+import { systemClock } from '../../src/process/clock.ts';
 import { plainDocument } from '../../src/ordering/enrichment.ts';
 import { documentOf, type ObjectDocument, type PresentState } from '../../src/ordering/document.ts';
 import { withPlainFallback } from '../../src/observing/enricher.ts';

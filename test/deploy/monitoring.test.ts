@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
-import { seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/process/telemetry.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';

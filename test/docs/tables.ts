@@ -1,7 +1,7 @@
 /** Pages with a table that is written from the code, between two comments. Their other text is written by hand. */
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/process/telemetry.ts';
 import { faults } from '../../src/base/fault.ts';
 import { textOf } from './pages.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { callChange, eventBridgeChange, nativeChange } from '../../src/events/names.ts';
+import { callChange, eventBridgeChange, nativeChange } from '../../src/events/dialects.ts';
 
 const created = { kind: 'created', copied: false };
 const noEffect = { kind: 'ignored', reason: 'no-effect' };

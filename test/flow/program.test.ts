@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PurgeQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { startEmbedded } from '../../src/demo/server.ts';
-import { systemClock } from '../../src/process/system-clock.ts';
+import { systemClock } from '../../src/process/clock.ts';
 import { createFakeControl, job } from '../support/fakes/control.ts';
 import { until } from '../support/servers/aws.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { createAdmission } from '../../src/indexer/admission.ts';
+import { createAdmission } from '../../src/indexer/receiving.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import type { HeldSet } from '../../src/indexer/held-set.ts';
 import type { QueueWatch } from '../../src/observing/queue-watch.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clockOfMs } from '../../src/ordering/clock.ts';
+import { clockOfMs } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { circuitsReported } from '../support/fakes/circuits.ts';
 import { letterNotes } from '../../src/events/dead-letter.ts';

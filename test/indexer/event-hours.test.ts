@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createHourCounts, DAY_MS, HOUR_MS, hourOf, lagClassOf, percentileMs, STEP_MS, stepsOf } from '../../src/records/event-hours.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { getEvents } from '../../src/registry/operations/lists.ts';
-import { createEventCounter } from '../../src/indexer/event-hours.ts';
+import { createEventCounter } from '../../src/indexer/arrivals.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { createIngestWorld } from '../support/worlds/ingest.ts';

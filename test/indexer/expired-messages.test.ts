@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import type { BucketRecord } from '../../src/records/bucket.ts';
 import { markSchema } from '../../src/records/dirty.ts';
-import { createExpiredMessages } from '../../src/indexer/expired-messages.ts';
+import { createExpiredMessages } from '../../src/indexer/receiving.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import type { QueueMessage } from '../../src/aws/queues.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/store/stored.ts';

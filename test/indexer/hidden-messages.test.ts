@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createHiddenMessages } from '../../src/indexer/hidden-messages.ts';
+import { createHiddenMessages } from '../../src/indexer/waiting.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 
 it('knows of each bucket until when its messages are hidden, and forgets those that were settled here or must be elsewhere', async () => {

@@ -3,7 +3,7 @@ import type { BucketRecord } from '../../src/records/bucket.ts';
 import { changes, type Change, type ChangeRecord } from '../../src/events/record.ts';
 import type { DirtyMark } from '../../src/records/dirty.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';
-import { createLastEvents } from '../../src/indexer/last-events.ts';
+import { createLastEvents } from '../../src/indexer/arrivals.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';

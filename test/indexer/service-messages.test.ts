@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../src/records/bucket.ts';
 import { FaultError } from '../../src/base/fault.ts';
-import { probeText } from '../../src/events/probe.ts';
+import { probeText } from '../../src/events/envelope.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { BUCKET, createIngestWorld } from '../support/worlds/ingest.ts';
 

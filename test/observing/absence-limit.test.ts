@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createObservingWorld } from '../support/worlds/observing.ts';
-import type { ObjectDocument } from '../../src/ordering/document.ts';
+import { type ObjectDocument, clockOfMs } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
-import { type ObserveRequest } from '../../src/observing/observer.ts';
+import type { ObserveRequest } from '../../src/observing/observer.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 
 const MINUTE_MS = 60_000;

@@ -2,12 +2,11 @@ import { circuitsReported, createTestCircuits } from '../support/fakes/circuits.
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createElapsed } from '../../src/process/system-clock.ts';
+import { createElapsed, type Clock } from '../../src/process/clock.ts';
 import { documentOf, type ObjectState } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { createBulkWriter, type BulkLimits, type WriteRequest } from '../../src/observing/bulk-writer.ts';
 import { createLiveLoad } from '../../src/observing/live-load.ts';
-import type { Clock } from '../../src/process/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, WriteAnswer } from '../../src/store/store.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../support/worlds/ingest.ts';

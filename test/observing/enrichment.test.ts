@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketRecord } from '../../src/records/bucket.ts';
-import { documentOf, type PresentState } from '../../src/ordering/document.ts';
+import { documentOf, type PresentState, clockOfMs } from '../../src/ordering/document.ts';
 import { enrichmentCircuits } from '../../src/observing/circuits.ts';
 import { createEnricher, withPlainFallback } from '../../src/observing/enricher.ts';
 import type { WriteAnswer } from '../../src/store/store.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
 import { FaultError, type FaultCode } from '../../src/base/fault.ts';
 import { BUCKET, createIngestWorld, nativeRecord, settled, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
 

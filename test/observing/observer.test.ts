@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clockOfMs } from '../../src/ordering/clock.ts';
+import { clockOfMs } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../src/ordering/hint.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { explanationOf } from '../../src/search/explanation.rules.ts';
 import { FaultError, type Fault } from '../../src/base/fault.ts';
-import type { Hidden } from '../../src/records/process-record.ts';
+import type { Hidden } from '../../src/records/receiving.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
-import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
+import { createBucketStatuses } from '../../src/observing/buckets.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { listAllEntries } from '../../src/store/stored.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clockOfMs, msOfClock } from '../../src/ordering/clock.ts';
+import { clockOfMs, msOfClock } from '../../src/ordering/document.ts';
 import { sequencerClock } from '../../src/ordering/hint.ts';
 
 describe('the clock of a sequencer', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fold } from '../../src/ordering/fold.ts';
+import { fold } from '../../src/ordering/words.ts';
 
 describe('the folded form', () => {
   it('of every character is folded already', () => {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bucketSources, type BucketSource } from '../../src/records/bucket.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
+import { clockOfMs } from '../../src/ordering/document.ts';
 import { FUTURE_MS, PLAUSIBLE_MS } from '../../src/ordering/constants.ts';
 import { hintOf, hintOfTie, sequencerClock, type BucketFacts, type Hint } from '../../src/ordering/hint.ts';
 import { dialectFacts, dialects, type Change, type ChangeRecord } from '../../src/events/record.ts';

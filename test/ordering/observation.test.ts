@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clockOfMs } from '../../src/ordering/clock.ts';
+import { clockOfMs } from '../../src/ordering/document.ts';
 import { MARGIN_MS, SETTLE_MS } from '../../src/ordering/constants.ts';
 import type { ObserveHint, ResolveHint } from '../../src/ordering/hint.ts';
 import { planObservedWrite } from '../../src/ordering/observation.ts';

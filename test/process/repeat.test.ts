@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { repeat } from '../../src/process/repeat.ts';
+import { repeat } from '../../src/process/async.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 
 function createWorld(work: (signal: AbortSignal) => Promise<void>) {

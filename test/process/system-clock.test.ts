@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createElapsed } from '../../src/process/system-clock.ts';
+import { createElapsed } from '../../src/process/clock.ts';
 
 function createMachine() {
   let [wallMs, steadyMs] = [1_800_000_000_000, 5_000];

@@ -1,10 +1,9 @@
-import { FaultError } from '../../src/base/fault.ts';
+import { FaultError, faults } from '../../src/base/fault.ts';
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
-import { faults } from '../../src/base/fault.ts';
 import { outcomeKinds } from '../../src/events/outcome.ts';
 import { dialects } from '../../src/events/record.ts';
-import { seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/process/telemetry.ts';
 import { auditRecord, nastyKey } from '../support/fakes/control.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 

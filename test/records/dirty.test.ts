@@ -18,7 +18,7 @@ import {
   type Look,
   type MarkHistory,
 } from '../../src/records/dirty.ts';
-import { noCounts } from '../../src/records/counts.ts';
+import { noCounts } from '../../src/records/comparison.ts';
 import { jobStates, type JobRecord, coversBefore } from '../../src/records/job.ts';
 import { jobMadeAt, markSeenAt } from '../support/fakes/gap-records.ts';
 

@@ -1,6 +1,6 @@
 /** Small and medium buckets beside giant ones, in one process and in virtual time. */
 import { describe, expect, it } from 'vitest';
-import { noCounts } from '../../src/records/counts.ts';
+import { noCounts } from '../../src/records/comparison.ts';
 import type { ReconcileTurn } from '../../src/repair/reconcile-turn.ts';
 import { createSlots } from '../../src/repair/slots.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';

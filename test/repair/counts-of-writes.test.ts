@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { addCounts, noCounts, shownCounts, type ReconcileCounts } from '../../src/records/counts.ts';
+import { addCounts, noCounts, shownCounts, type ReconcileCounts } from '../../src/records/comparison.ts';
 import { ANSWER_LIFE_MS } from '../../src/ordering/constants.ts';
 import type { TurnControls } from '../../src/repair/reconcile-turn.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../src/ordering/document.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
+import { documentOf, type ObjectDocument, type ObjectState, type PresentState, clockOfMs } from '../../src/ordering/document.ts';
 import { MARGIN_MS } from '../../src/ordering/constants.ts';
 import { clockOfListing, decideListed, rewrittenDocument } from '../../src/repair/decide.rules.ts';
 

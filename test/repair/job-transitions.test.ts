@@ -11,7 +11,7 @@ import {
   waitingToStart,
   type JobTransition,
 } from '../../src/repair/job.rules.ts';
-import { noCounts } from '../../src/records/counts.ts';
+import { noCounts } from '../../src/records/comparison.ts';
 import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../src/records/job.ts';
 
 const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };

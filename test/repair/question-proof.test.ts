@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import type { BucketRecord } from '../../src/records/bucket.ts';
 import type { DirtyMark } from '../../src/records/dirty.ts';
-import type { Trouble } from '../../src/records/process-record.ts';
+import type { Trouble } from '../../src/records/receiving.ts';
 import { createQuestionProof } from '../../src/repair/question-proof.ts';
 import { gapsOf } from '../../src/observing/gaps.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';

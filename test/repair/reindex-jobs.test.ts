@@ -1,7 +1,7 @@
 import { defined } from '../../src/base/defined.ts';
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/registry/contract/job.ts';
-import { noCounts, type ReconcileCounts } from '../../src/records/counts.ts';
+import { noCounts, type ReconcileCounts } from '../../src/records/comparison.ts';
 import type { JobRecord } from '../../src/records/job.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';

@@ -1,9 +1,8 @@
 /** Losses that only a gap stands for, from their report until the index is right again, with the jobs that close the gaps. */
 import { describe, expect, it } from 'vitest';
-import { type PresentState, documentOf } from '../../src/ordering/document.ts';
+import { type PresentState, documentOf, clockOfMs } from '../../src/ordering/document.ts';
 import type { EnrichMode } from '../../src/records/bucket.ts';
 import { markSchema } from '../../src/records/dirty.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
 import { watchIndices } from '../../src/connect/index-identity.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createObservingWorld } from '../support/worlds/observing.ts';
 import { bucketSources, type BucketSource, type BucketRecord } from '../../src/records/bucket.ts';
-import { type ObjectDocument, documentOf } from '../../src/ordering/document.ts';
+import { type ObjectDocument, documentOf, clockOfMs } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../src/ordering/constants.ts';
 import { jobSchema, type JobRecord, type JobState } from '../../src/records/job.ts';
 import {

@@ -1,13 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, beforeEach } from 'vitest';
 import { compareKeys } from '../../src/base/key-order.ts';
-import { addCounts, noCounts, type ReconcileCounts } from '../../src/records/counts.ts';
+import { addCounts, noCounts, type ReconcileCounts } from '../../src/records/comparison.ts';
 import type { TurnEnd } from '../../src/repair/job.rules.ts';
 import type { TurnControls, TurnRequest } from '../../src/repair/reconcile-turn.ts';
 import { allowance, createReindexWorld, type ReindexWorld, bucketRecord } from '../support/worlds/reindex.ts';
 import { MARGIN_MS } from '../../src/ordering/constants.ts';
-import { clockOfMs } from '../../src/ordering/clock.ts';
-import type { ObjectDocument } from '../../src/ordering/document.ts';
+import { clockOfMs, type ObjectDocument } from '../../src/ordering/document.ts';
 import type { FaultCode } from '../../src/base/fault.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';

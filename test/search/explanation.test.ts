@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clockOfMs } from '../../src/ordering/clock.ts';
-import { documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../src/ordering/document.ts';
+import { clockOfMs, documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../src/ordering/document.ts';
 import { explanationOf, type ExplanationFacts } from '../../src/search/explanation.rules.ts';
 import { compareSides } from '../../src/ordering/agreement.ts';
 import { clockOfListing, decideListed, decideSeen } from '../../src/repair/decide.rules.ts';

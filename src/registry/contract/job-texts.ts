@@ -2,9 +2,8 @@
 import { shellWord } from '../../base/commands.ts';
 import { faults, isFaultCode } from '../../base/fault.ts';
 import { countText, dollarsText, percentText, sizeText } from '../../base/texts.ts';
-import { expiredText } from '../../records/overdue.ts';
+import { expiredText, differenceKinds, type ExampleKind } from '../../records/comparison.ts';
 import { columnsOf } from './command.ts';
-import { differenceKinds, type ExampleKind } from '../../records/counts.ts';
 import type { Job, JobCounts } from './job.ts';
 import { heldBack } from './job-state.ts';
 

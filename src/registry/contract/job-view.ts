@@ -1,7 +1,7 @@
 /** Converts a stored job to its form in the API. */
 import type { BucketRecord } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
-import { noCounts, shownCounts, type ReconcileCounts } from '../../records/counts.ts';
+import { noCounts, shownCounts, type ReconcileCounts } from '../../records/comparison.ts';
 import { hasEnded, type JobFault, type JobRecord } from '../../records/job.ts';
 import { timeOf, timeOfMaybe } from './fields.ts';
 import type { Job, JobCounts } from './job.ts';

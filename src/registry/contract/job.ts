@@ -1,8 +1,7 @@
 /** A job as the API shows it. */
 import { z } from 'zod';
-import { countsSchema, examplesSchema } from '../../records/counts.ts';
+import { countsSchema, examplesSchema, overdueSchema } from '../../records/comparison.ts';
 import { jobModes, jobPhases, jobStates } from '../../records/job.ts';
-import { overdueSchema } from '../../records/overdue.ts';
 import { count, time } from './fields.ts';
 
 const jobFault = z.object({

@@ -8,7 +8,7 @@ import type { ConnectBucket } from '../../connect/connect.ts';
 import { readRecord, refs } from '../../store/stored.ts';
 import type { Connections } from '../../connect/connections.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
-import { requireBucket } from '../../observing/known-buckets.ts';
+import { requireBucket } from '../../observing/buckets.ts';
 import type { WithPorts } from '../../store/store.ts';
 import { newWebhookToken } from '../../connect/sources/webhook.ts';
 

@@ -3,7 +3,7 @@ import type { BucketRecord } from '../../records/bucket.ts';
 import { isBucketName } from '../../base/bucket-name.ts';
 import { lastBeginOf } from '../../records/job.ts';
 import { noteIndex } from '../../connect/index-identity.ts';
-import { notConnected } from '../../observing/known-buckets.ts';
+import { notConnected } from '../../observing/buckets.ts';
 import { openNeverCompared, type GapReports } from '../../observing/gaps.ts';
 import type { ObjectIndex, WithPorts, StateStore } from '../../store/store.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';

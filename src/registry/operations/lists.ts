@@ -23,7 +23,7 @@ import {
   refs,
   type Page,
 } from '../../store/stored.ts';
-import type { BucketStatuses } from '../../observing/bucket-statuses.ts';
+import type { BucketStatuses } from '../../observing/buckets.ts';
 
 /** A page of a person who reads 300 buckets takes ten round trips. */
 const AT_ONCE = 32;

@@ -1,9 +1,8 @@
 /** A search as SQL conditions, and the functions that they call. Values are bound, never written into the text. */
 import type { SQLInputValue, DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { BucketPart } from '../readable.rules.ts';
-import { fold, isAscii } from '../../ordering/fold.ts';
+import { fold, isAscii, type QueryWords, type WordForm, hasWords, wordsOf } from '../../ordering/words.ts';
 import { firstAfterPrefix } from '../../base/key-order.ts';
-import { type QueryWords, type WordForm, hasWords, wordsOf } from '../../ordering/words.ts';
 import type { Condition, Test } from '../conditions.rules.ts';
 import type { Pattern } from '../pattern.rules.ts';
 import { timeText } from '../../base/texts.ts';

@@ -1,5 +1,5 @@
 /** The bench `access`: how long the two questions about grants, a login and the narrowing of a request take. */
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import type { Grant } from '../../../src/identity/grants/grant.rules.ts';
 import { createStoredGrants, createReadableBy } from '../../../src/identity/grants/policy.ts';
 import { createAccessOperations } from '../../../src/identity/grants/operations.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import type { BucketRecord } from '../../../src/records/bucket.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { readRecord, updateRecord, refs } from '../../../src/store/stored.ts';

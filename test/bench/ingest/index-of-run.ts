@@ -1,7 +1,7 @@
 /** What a run left in its index, read through the product's own stores. */
 import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import type { Store } from '../../../src/store/store.ts';
 

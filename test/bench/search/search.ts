@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import { objectRows } from '../../../src/registry/contract/objects.ts';
 import { usageRows } from '../../../src/registry/contract/usage.ts';
 import { RequestError } from '../../../src/base/request-error.ts';

@@ -2,7 +2,7 @@
 import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
 import { createS3Storage } from '../../../src/aws/s3-storage.ts';
-import { systemClock as clock } from '../../../src/process/system-clock.ts';
+import { systemClock as clock } from '../../../src/process/clock.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';

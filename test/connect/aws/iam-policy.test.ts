@@ -12,7 +12,7 @@ import { createConnections } from '../../../src/connect/connections.ts';
 import { iamPolicy, type IamRole } from '../../../src/connect/permissions.rules.ts';
 import { sequencerOf } from '../../../src/demo/clock.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';
-import { systemClock as clock } from '../../../src/process/system-clock.ts';
+import { systemClock as clock } from '../../../src/process/clock.ts';
 import type { BucketSource } from '../../../src/records/bucket.ts';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAwsClients } from '../../../src/aws/clients.ts';
 import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import { refusalOf, type Action } from '../../../src/connect/aws/ask.ts';
 import { createSharedParts } from '../../../src/connect/aws/shared-parts.ts';
 import { desired } from '../../../src/connect/sources/sources.ts';

@@ -1,5 +1,5 @@
 /** The mixes of histories that are played, and the mutants: the product's rules with one of them switched off. */
-import { clockOfMs } from '../../../src/ordering/clock.ts';
+import { clockOfMs } from '../../../src/ordering/document.ts';
 import { MARGIN_MS } from '../../../src/ordering/constants.ts';
 import { hintOf, sequencerClock } from '../../../src/ordering/hint.ts';
 import { planObservedWrite } from '../../../src/ordering/observation.ts';

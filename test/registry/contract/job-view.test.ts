@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { leftMs } from '../../../src/registry/contract/job-state.ts';
 import { jobView } from '../../../src/registry/contract/job-view.ts';
-import { noCounts } from '../../../src/records/counts.ts';
+import { noCounts } from '../../../src/records/comparison.ts';
 import type { JobRecord } from '../../../src/records/job.ts';
 import type { WaitingDeletes } from '../../../src/records/waiting-deletes.ts';
 

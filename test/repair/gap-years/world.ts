@@ -5,10 +5,9 @@
 import type { BucketSource } from '../../../src/records/bucket.ts';
 import { bucketStatus, type BucketStatus } from '../../../src/records/bucket-status.ts';
 import { CLOSE_GAPS_NAME } from '../../../src/records/schedule.ts';
-import { documentOf, type PresentState } from '../../../src/ordering/document.ts';
+import { documentOf, type PresentState, clockOfMs } from '../../../src/ordering/document.ts';
 import { FaultError, type FaultCode } from '../../../src/base/fault.ts';
 import { markSchema, type DirtyMark, type GapReport, type MarkHistory } from '../../../src/records/dirty.ts';
-import { clockOfMs } from '../../../src/ordering/clock.ts';
 import type { z } from 'zod';
 import type { StateKind } from '../../../src/records/state-kind.ts';
 import { isDue, jobSchema, occupiesBucket, type JobRecord } from '../../../src/records/job.ts';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { afterEach, describe, expect, it } from 'vitest';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/store/opensearch/client.ts';
 import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import { faultOf } from '../../../src/base/fault.ts';
 import { closeServer, listen } from '../../support/servers/listening.ts';
 

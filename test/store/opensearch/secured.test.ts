@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/store/opensearch/client.ts';
 import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import { faultOf, type Fault } from '../../../src/base/fault.ts';
 import { storeTour } from '../../contracts/store-tour.ts';
 import { openTestStore, type Ask, type TestStore } from '../../support/servers/opensearch.ts';

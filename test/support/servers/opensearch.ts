@@ -1,8 +1,7 @@
 /** What the tests of the OpenSearch adapter share: a store on a prefix of its own, raw requests, and a proxy that interferes. */
 import { randomBytes } from 'node:crypto';
-import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
-import type { OpenSearchOptions } from '../../../src/store/opensearch/store.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { createOpenSearchStore, type OpenSearchOptions } from '../../../src/store/opensearch/store.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { opensearchUrl } from './found.ts';
 import { listenScripted, type ScriptedRequest } from './scripted.ts';

@@ -4,7 +4,7 @@ import { ListQueuesCommand } from '@aws-sdk/client-sqs';
 import { randomBytes } from 'node:crypto';
 import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
 import { createSharedParts } from '../../../src/connect/aws/shared-parts.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
+import { systemClock } from '../../../src/process/clock.ts';
 import { queueArns } from '../../../src/connect/shared.rules.ts';
 import { createSetup, type Setup, type SetupPlan } from '../../../src/connect/setup.ts';
 import type { TestAws } from './aws.ts';

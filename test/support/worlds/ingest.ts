@@ -11,7 +11,7 @@ import type { Clock } from '../../../src/process/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, Store, StateStore } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import type { QueueClient, QueueMessage, QueueReceiver } from '../../../src/aws/queues.ts';
-import type { EventCounter } from '../../../src/indexer/event-hours.ts';
+import type { EventCounter } from '../../../src/indexer/arrivals.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/store/stored.ts';
 import { outcomeKinds } from '../../../src/events/outcome.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ReindexRequest } from '../../../src/registry/contract/jobs.ts';
 import { defined } from '../../../src/base/defined.ts';
-import { shownCounts, type ShownCounts } from '../../../src/records/counts.ts';
+import { shownCounts, type ShownCounts } from '../../../src/records/comparison.ts';
 import type { Job } from '../../../src/registry/contract/job.ts';
 import { jobSchema, type JobRecord, type Part } from '../../../src/records/job.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
@@ -19,8 +19,7 @@ import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
 import { reindexRequest } from '../requests.ts';
 import { BUCKET, settled } from './ingest.ts';
 import { createRepair } from './roles.ts';
-import { documentOf } from '../../../src/ordering/document.ts';
-import { clockOfMs } from '../../../src/ordering/clock.ts';
+import { documentOf, clockOfMs } from '../../../src/ordering/document.ts';
 
 const STEP_MS = 100;
 /** After so long a run whatever the test asked for is on its way, and larger steps do: what sleeps wakes at its moment in any step. */

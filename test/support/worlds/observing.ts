@@ -1,7 +1,6 @@
 /** Observations of single objects with the writes that follow, over an index and an S3 in memory, with a clock that does not wait. */
 import type { BucketRecord, BucketSource } from '../../../src/records/bucket.ts';
-import type { ObjectDocument } from '../../../src/ordering/document.ts';
-import { clockOfMs } from '../../../src/ordering/clock.ts';
+import { type ObjectDocument, clockOfMs } from '../../../src/ordering/document.ts';
 import { observeAgain } from '../../../src/repair/sweeps.ts';
 import { createBulkWriter } from '../../../src/observing/bulk-writer.ts';
 import { createObserving } from '../../../src/observing/observer.ts';

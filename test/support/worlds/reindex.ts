@@ -1,13 +1,12 @@
 /** One bucket, its index and one range of a reconcile: the turn on a memory store and an S3 in memory. */
 import type { Tombstones } from '../../../src/repair/settle-slice.ts';
-import { type ObjectDocument, type ObjectState, type PresentState, documentOf } from '../../../src/ordering/document.ts';
+import { type ObjectDocument, type ObjectState, type PresentState, documentOf, clockOfMs } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
-import { clockOfMs } from '../../../src/ordering/clock.ts';
 import type { ObjectScan, ScannedDocument, IndexWrite, ObjectIndex, Store } from '../../../src/store/store.ts';
 import type { BucketListing, ListingPage, ObjectStorage } from '../../../src/aws/storage.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
-import { shownCounts, type ShownCounts } from '../../../src/records/counts.ts';
+import { shownCounts, type ShownCounts } from '../../../src/records/comparison.ts';
 import type { TurnEnd } from '../../../src/repair/job.rules.ts';
 import { createReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/repair/reconcile-turn.ts';
 import { recordOf } from '../fakes/bucket-record.ts';

@@ -1,14 +1,15 @@
 /**
- * When each bucket's last event arrived, from which queue, and how long events wait there. This is kept in memory and stored now and
- * then. People see it, and a loss in a queue is reported for the buckets that it feeds, or for which no queue is known.
+ * What a process notes of the events that arrive, in memory, and stores now and then: how many there are in each hour, and when each
+ * bucket's last event arrived, from which queue, and how long events wait there. People see it, and a loss in a queue is reported for the buckets that it feeds, or for which no queue is known.
  */
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../records/bucket.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { ChangeRecord } from '../events/record.ts';
 import { familyOf, isByWay, type Arrival } from '../events/proof.ts';
 import { noteArrivals } from '../observing/gaps.ts';
-import { refs, updateRecord } from '../store/stored.ts';
+import { refs, updateRecord, eventHourIdOf, pagesOf } from '../store/stored.ts';
 import type { WithPorts } from '../store/store.ts';
+import { createHourCounts, DAY_MS, hourOf } from '../records/event-hours.ts';
 
 export interface LastEvents {
   /** Notes that an event of a connected bucket arrived from this queue, to which it was sent at `sentAtMs`, through this topic. It only writes to memory. */
@@ -97,4 +98,63 @@ function withEvents(record: BucketRecord, queue: EventQueue, nowMs: number): Buc
   const beforeMs = record.lastEventAtMs === undefined || record.lastEventAtMs > nowMs + FUTURE_MS ? undefined : record.lastEventAtMs;
   const eventQueues = record.eventQueues?.filter(({ atMs }) => atMs <= nowMs + FUTURE_MS);
   return { ...record, lastEventAtMs: Math.max(queue.atMs, beforeMs ?? 0), eventQueues: withEventQueue(eventQueues, queue) };
+}
+
+// ── how many events arrive in each hour ────────────────────────────────────────────────────────────────────────────
+
+/** Records read by one request, of at most a few kilobytes each. */
+const PAGE = 200;
+/** The present hour, and the one before while the store does not answer. */
+const HOURS_MAX = 2;
+
+export interface EventCounter {
+  /** Counts an event, in memory only. `lagMs`: how long it took until a search found it, if that is known. */
+  event(lagMs?: number): void;
+  /** Stores the counts. Throws the store's fault; the next call then stores them. */
+  store(signal?: AbortSignal): Promise<void>;
+}
+
+/** Creates a process's counter. When the process ends, counts that were not stored are lost: a minute's at most. */
+export function createEventCounter({
+  state,
+  clock,
+  worker,
+}: WithPorts<'state' | 'clock'> & { /** No other process has or had this name. */ readonly worker: string }): EventCounter {
+  const hours = new Map<number, ReturnType<typeof createHourCounts>>();
+
+  function countsAt(nowMs: number): ReturnType<typeof createHourCounts> {
+    const hourMs = hourOf(nowMs);
+    let counts = hours.get(hourMs);
+    if (counts === undefined) hours.set(hourMs, (counts = createHourCounts(hourMs)));
+    const [oldest] = hours.keys();
+    if (hours.size > HOURS_MAX && oldest !== undefined) hours.delete(oldest);
+    return counts;
+  }
+
+  /** Deletes the records of all processes that are older than a day. */
+  async function purge(nowMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const firstKept = eventHourIdOf(hourOf(nowMs - DAY_MS));
+    for await (const entries of pagesOf(state, 'event-hour', { limit: PAGE, signal })) {
+      const old = entries.filter(({ id }) => id < firstKept);
+      for (const { id, version } of old) await state.remove(id, version, signal, 'soon');
+      if (old.length < PAGE) return;
+    }
+  }
+
+  return {
+    event(lagMs) {
+      const nowMs = clock.nowMs();
+      countsAt(nowMs).event(nowMs, lagMs);
+    },
+    async store(signal) {
+      const nowMs = clock.nowMs();
+      countsAt(nowMs).seen(nowMs);
+      for (const [hourMs, counts] of hours) {
+        await updateRecord(state, refs.eventHour(hourMs, worker), () => counts.record(worker), 'soon');
+        if (hourMs === hourOf(nowMs)) continue;
+        hours.delete(hourMs);
+        await purge(nowMs, signal);
+      }
+    },
+  };
 }
