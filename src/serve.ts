@@ -300,7 +300,7 @@ function startIngestRecords(core: Core, ingest: IngestRole, counter: EventCounte
  */
 async function connectEmbedded({ state, operations, gaps, jobs, clock }: Core): Promise<void> {
   const { signal } = new AbortController();
-  const reason = 'changes of the embedded storage may have been made while their events were not sent';
+  const reason = 'the embedded storage may have changed while it sent no events';
   const earlier = await listAllRecords(state, 'bucket', bucketRecordSchema);
   for (const { bucket } of earlier) await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: clock.nowMs() }, signal);
   await operations.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });

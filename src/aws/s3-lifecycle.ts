@@ -31,7 +31,7 @@ export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies)
       if (reply.ok) {
         // a bucket without rules answers with an error: this is not its configuration
         if (reply.output.Rules === undefined && !isFromS3(reply.answer))
-          throw new FaultError('object.failed', `${questionText(question)}: the answer contains no rules, and is not certainly from S3`);
+          throw new FaultError('object.failed', `${questionText(question)}: the answer contains no rules and may not come from S3`);
         return (reply.output.Rules ?? []).map(ruleOf);
       }
       if (reply.error instanceof Error && reply.error.name === 'NoSuchLifecycleConfiguration') return [];

@@ -56,25 +56,25 @@ interface FaultEntry {
  */
 export const faults = {
   // ── the index store ──
-  /** No connection, a time-out, or 502/503/504 of the whole request. */
+  /** The index store cannot be reached, does not answer in time, or answers a whole request with 502, 503 or 504. */
   'index.unreachable': {
     circuit: 'cluster',
     jobs: 'stop',
     advice: 'Check that the index store at TALLY_INDEX_URL is up and reachable from here.',
   },
-  /** 401 or 403 for the credentials in use (not a block). */
+  /** The index store refuses the credentials (401, or 403 without a block). */
   'index.denied': {
     circuit: 'cluster',
     jobs: 'stop',
     advice: 'Check the credentials in TALLY_INDEX_URL and the role that they map to.',
   },
-  /** OpenSearch pushed a whole request back (429), or another process holds the write lock of the SQLite file. */
+  /** OpenSearch pushed a whole request back (429), or another process holds the SQLite file's write lock. */
   'index.overloaded': {
     circuit: 'cluster',
     jobs: 'stop',
     advice: 'Wait: this usually passes. If it lasts, add data nodes or run fewer workers.',
   },
-  /** A cluster-wide write block, a block on the state index, or a full disk under SQLite. */
+  /** OpenSearch has a write block on the cluster or on the state index, or SQLite's disk is full. */
   'index.blocked': {
     circuit: 'cluster',
     opensAtOnce: true,
@@ -89,7 +89,7 @@ export const faults = {
     advice:
       'Start the service, and wait until it is ready: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart the service to begin with an empty index.',
   },
-  /** The state index takes no records because of its configuration: a pipeline, its alias or its mapping. */
+  /** The state index's configuration keeps it from taking records: a pipeline, its alias or its mapping. */
   'index.misconfigured': {
     circuit: 'cluster',
     opensAtOnce: true,
@@ -97,14 +97,14 @@ export const faults = {
     advice:
       'Read the reason, then remove the addition to the state index: a pipeline, a second index behind its alias, or changed mappings.',
   },
-  /** A node of TALLY_INDEX_URL belongs to another cluster than the other nodes. */
+  /** The nodes in TALLY_INDEX_URL belong to different clusters. */
   'index.foreign-node': {
     circuit: 'cluster',
     opensAtOnce: true,
     jobs: 'stop',
-    advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Until then, Tally writes nothing.',
+    advice: 'Correct TALLY_INDEX_URL: all its nodes must belong to one cluster. Until then, Tally writes nothing.',
   },
-  /** The SQLite file is corrupt, or it is not an index of Tally. */
+  /** The SQLite file is corrupt, or it is not a Tally index. */
   'index.damaged': {
     circuit: 'cluster',
     opensAtOnce: true,
@@ -112,7 +112,7 @@ export const faults = {
     advice:
       'Check TALLY_INDEX_URL. If the index file is damaged, restore it from a backup, or move it away and build a new index with a re-index.',
   },
-  /** Another version of Tally has prepared the store, in a form that this one does not read. */
+  /** Another Tally version prepared the store in a format that this one cannot read. */
   'index.other-version': {
     circuit: 'cluster',
     opensAtOnce: true,
@@ -122,43 +122,43 @@ export const faults = {
   },
   /** Other workers changed the same stored record ten times in a row. The store answers, so nothing else waits. */
   'record.contended': {
-    advice: 'Wait: this usually passes. If it lasts, report a bug: many workers keep storing the same record at the same time.',
+    advice: 'Wait: this usually passes. If it lasts, report a bug.',
   },
-  /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
+  /** Tally cannot read a stored record: a newer version wrote it, or it is damaged. */
   'record.newer': {
     circuit: 'index',
     opensAtOnce: true,
     jobs: 'wait',
     advice:
-      "A newer Tally version wrote this record, or it is damaged. Update this worker. Until then, the bucket's records wait; other buckets are not affected.",
+      'Update this worker: a newer Tally version probably wrote this record. Otherwise it is damaged: restore the state from a backup.',
   },
-  /** One index has a write block or is closed. The flood stage of a disk is such a block, on each index with a shard there. */
+  /** One index has a write block or is closed. A disk at its flood stage puts such a block on each index with a shard there. */
   'bucket.index-blocked': {
     circuit: 'index',
     jobs: 'wait',
     advice:
-      'Remove the write block from the index that the reason names (PUT INDEX/_settings with {"index.blocks.write": null}), or reopen it (POST INDEX/_open). If the reason names the flood stage, free disk space on the data nodes. Until then, the bucket\'s records wait.',
+      'Remove the write block from the index that the reason names (PUT INDEX/_settings with {"index.blocks.write": null}), or reopen it (POST INDEX/_open). If the reason names the flood stage, free disk space on the data nodes.',
   },
-  /** 401 or 403 for one index (not a block). */
+  /** OpenSearch denies access to one index (401, or 403 without a block). */
   'bucket.index-denied': {
     circuit: 'index',
     jobs: 'wait',
     advice: "Allow the role behind the credentials in TALLY_INDEX_URL to read and write this bucket's index.",
   },
-  /** OpenSearch pushed writes to one index back (429) for as long as they could wait. */
+  /** OpenSearch kept pushing back (429) writes to one index until they could wait no longer. */
   'bucket.index-overloaded': {
     circuit: 'index',
     jobs: 'wait',
     advice: "Wait: this usually passes. If it lasts, move shards of this bucket's index to less loaded data nodes.",
   },
-  /** The index of one bucket refuses or drops every document because of its configuration. */
+  /** A bucket's index refuses or drops every document because of its configuration. */
   'bucket.index-misconfigured': {
     circuit: 'index',
     jobs: 'wait',
     advice:
-      "Read the reason, then fix this bucket's index: its pipelines, its alias (which must point to this index only) or its mappings. Until then, the bucket's records wait.",
+      "Read the reason, then fix this bucket's index: its pipelines, its alias (which must point to this index only) or its mappings.",
   },
-  /** The index or alias of a connected bucket is missing. */
+  /** A connected bucket's index or alias is missing. */
   'bucket.index-missing': {
     circuit: 'index',
     jobs: 'wait',
@@ -172,7 +172,7 @@ export const faults = {
   },
   /** The primary shard of one index is not active. */
   'bucket.index-unavailable': { circuit: 'index', jobs: 'wait', advice: "Check the shard allocation of this bucket's index." },
-  /** The store will never take this document: an error about the document itself, while its index accepts others. */
+  /** The store will never take this document: the error concerns the document itself, and its index accepts others. */
   'index.rejected': {
     circuit: 'never',
     jobs: 'fail',
@@ -180,17 +180,17 @@ export const faults = {
   },
 
   // ── S3 ──
-  /** 5xx, a time-out or no connection. */
+  /** S3 cannot be reached, does not answer in time, or answers with 5xx. */
   's3.unavailable': {
     circuit: 'endpoint',
     jobs: 'stop',
-    advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page, then try again.',
+    advice: 'Check the network, the S3 endpoint and the AWS status page. Tally keeps retrying; repeat a command that failed.',
   },
-  /** 503 SlowDown or 429. */
+  /** S3 throttles requests (503 SlowDown, or 429). */
   's3.throttled': {
     circuit: 'bucket',
     jobs: 'stop',
-    advice: 'Wait: S3 is throttling requests, which usually passes. If it lasts, run fewer workers.',
+    advice: 'Wait: throttling usually passes. If it lasts, run fewer workers.',
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': {
@@ -199,54 +199,52 @@ export const faults = {
     jobs: 'stop',
     advice: "Check this process's AWS credentials: they are missing, expired or not accepted.",
   },
-  /** The bucket does not exist, or is in another region than its record names. */
+  /** The bucket does not exist, or is not in the region that its record names. */
   'bucket.missing': {
     circuit: 'bucket',
     opensAtOnce: true,
     jobs: 'wait',
     advice: "Check the bucket's name and region. If it is connected, `tally doctor NAME` says what to do.",
   },
-  /** HeadBucket is denied, so nothing distinguishes a missing key from a missing bucket. */
+  /** S3 denies HeadBucket, so Tally cannot tell a missing key from a missing bucket. */
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,
     jobs: 'wait',
-    advice: "Allow this process s3:ListBucket on the bucket. Until then, the bucket's records that need S3 wait.",
+    advice: 'Allow this process s3:ListBucket on the bucket.',
   },
-  /** Many objects are gone that no event reported as deleted, and the bucket shows no objects at all. */
+  /** Many objects are gone although no event reported a deletion, and the bucket shows no object at all. */
   'bucket.unproven': {
     circuit: 'object',
     jobs: 'wait',
     advice:
-      'Look at the bucket: its store may have lost its disk, or a different store may answer at its address. Tally deleted nothing more from the index. If the bucket was emptied on purpose, run `tally reindex NAME`, then `tally jobs allow ID`.',
+      'Look at the bucket: its store may have lost its disk, or a different store may answer at its address. Tally has stopped deleting its documents. If the bucket was emptied on purpose, run `tally reindex NAME`, then `tally jobs allow ID`.',
   },
-  /** Neither HEAD nor LIST is permitted for the object. */
+  /** S3 permits neither HEAD nor LIST for the object. */
   'object.denied': {
     circuit: 'object',
     jobs: 'skip',
     advice: 'Allow this process s3:GetObject and s3:ListBucket on the bucket, and the permissions that its enrichment needs.',
   },
-  /** S3 refused one object for any other reason, or its answer has no Date header, so it does not show at what time it was true. */
+  /** S3 refused a request about one object for any other reason, or answered without a Date header, so that nothing shows when the answer was true. */
   'object.failed': {
-    advice: 'Read the reason, which names the request. Tally retries the message until its last receive, then dead-letters it.',
+    advice: 'Read the reason, which names the request, and fix its cause.',
   },
 
-  /** GetBucketLifecycleConfiguration is not permitted, so Tally does not know what the rules will expire. */
+  /** S3 denies GetBucketLifecycleConfiguration, so Tally does not know what the rules will expire. */
   'lifecycle.denied': {
     advice:
       'Allow this process s3:GetLifecycleConfiguration on the bucket. Until then, Tally follows only the expirations that S3 reports with each object.',
   },
 
   // ── listings ──
-  /** The listing has keys out of UTF-8 order, repeated keys, or keys outside the request, so nothing may be concluded from it. */
+  /** A listing has keys out of UTF-8 order, repeated keys, or keys that were not requested, so Tally concludes nothing from it. */
   'listing.disorder': {
-    advice:
-      "The S3 endpoint lists keys out of order, so its listing can't be compared. Nothing was deleted. Use an endpoint that lists in UTF-8 order.",
+    advice: 'Use an S3 endpoint that lists keys in UTF-8 order. Tally deleted nothing.',
   },
-  /** A page could not be read completely. */
+  /** A listing ended early, or Tally could not read a page of it completely. */
   'listing.incomplete': {
-    advice:
-      'The listing ended early or could not be read. Nothing was deleted, and Tally retries this part. If it lasts, check the S3 endpoint and any proxy in front of it.',
+    advice: 'Wait: Tally deleted nothing and retries this part. If it lasts, check the S3 endpoint and any proxy in front of it.',
   },
 
   // ── queues ──
@@ -255,7 +253,7 @@ export const faults = {
     circuit: 'queue',
     jobs: 'stop',
     advice:
-      'Recreate the queue with `tally setup --apply`, then run `tally bucket add NAME` for each bucket. Events until then are lost; a re-index repairs that.',
+      'Recreate the queue with `tally setup --apply`, then run `tally bucket add NAME` for each bucket. Events until then are lost, and a re-index repairs them.',
   },
   /** SQS does not answer, or refuses the request. */
   'queue.unreachable': {
@@ -264,36 +262,35 @@ export const faults = {
     advice:
       'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
-  /** Messages are waiting in the bucket queue, and no process has received from it for a minute. */
+  /** Messages have waited in the bucket queue for a minute, and no process receives from it. */
   'queue.not-received': {
     circuit: 'queue',
     jobs: 'stop',
     advice:
-      'Start a process with the role ingest (TALLY_ROLES), or check /readyz and the log of the running one. The messages wait until the queue deletes them.',
+      "Start a process with the role ingest (TALLY_ROLES), or check the running one's /readyz and log. The queue deletes the messages once its retention ends.",
   },
-  /** A message can never succeed, and no dead-letter queue is known. Tally has opened its gaps and leaves it in its queue. */
+  /** A message can never succeed, but Tally knows no dead-letter queue for it. */
   'queue.no-dead-letter': {
-    advice:
-      'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 100, or set TALLY_DEAD_LETTER_QUEUE_URL.',
+    advice: 'Give the bucket queue a redrive policy with maxReceiveCount 100, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
 
   // ── the registry, as the command line's --registry reaches it ──
-  /** No connection, or no answer in time. */
+  /** The registry cannot be reached, or does not answer in time. */
   'registry.unreachable': {
     advice: 'Check that `tally serve` runs with the role http at this address (TALLY_REGISTRY_URL or --registry).',
   },
-  /** Another program answers there, or a Tally version whose responses this one does not know. */
+  /** Another program answers at this address, or a Tally version whose responses this one does not know. */
   'registry.unknown-answer': {
     advice: 'Check that this version of Tally runs at this address (TALLY_REGISTRY_URL or --registry).',
   },
 
   // ── the issuer of logins ──
-  /** No connection to the issuer, no response in time, or a response that is not an issuer's. */
+  /** The issuer cannot be reached, does not answer in time, or does not answer like an issuer. */
   'issuer.unreachable': {
     advice:
       'Check that TALLY_OIDC_ISSUER is exactly the issuer in its discovery document, and that the registry can reach it (HTTPS_PROXY applies). Existing sessions and API keys keep working.',
   },
-  /** The issuer refused the registry's request: its client id, secret or redirect URI. */
+  /** The issuer refused the registry's client ID, secret or redirect URI. */
   'issuer.refused': {
     advice:
       'Check TALLY_OIDC_CLIENT_ID and TALLY_OIDC_CLIENT_SECRET, and that the redirect URI at the issuer is TALLY_PUBLIC_URL plus /login/callback.',
@@ -307,14 +304,14 @@ export const faults = {
   },
 
   // ── connections ──
-  /** AWS did not answer a request that reads or creates a part of a connection, or its answer cannot be used. */
+  /** AWS did not answer a request that reads or creates part of a connection, or Tally cannot use the answer. */
   'connect.unavailable': {
     advice: 'Read the reason and repeat the command: it continues where it stopped.',
   },
-  /** AWS does not accept the credentials for such a request at all, so their permissions do not matter. */
+  /** AWS does not accept this process's credentials. */
   'connect.credentials': {
     advice:
-      'The AWS credentials of this process are missing, expired or not accepted. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
+      "Renew this process's AWS credentials, for example with `aws sso login`, and repeat the command: it continues where it stopped.",
   },
 
   // ── messages and records ──
@@ -322,35 +319,34 @@ export const faults = {
   'message.not-json': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'The message is not a bucket event. Find out what sends it to the bucket queue, then discard it.',
+    advice: 'Find out what sends it to the bucket queue, then discard it: it is not a bucket event.',
   },
   /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
   'message.too-large': {
-    advice: "Raise the dead-letter queue's MaximumMessageSize to the bucket queue's. Until then, the message stays in the bucket queue.",
+    advice: "Raise the dead-letter queue's MaximumMessageSize to the bucket queue's.",
   },
-  /** The body is JSON, but in none of the formats of bucket events, or in more envelopes than topics and bridges could have added. */
+  /** The body is JSON, but not a known format of bucket events, or it is in more than eight envelopes. */
   'message.unknown-wrapper': {
     circuit: 'never',
     jobs: 'fail',
-    advice: "Tally does not know the message's format. Check how the bucket's events reach the queue.",
+    advice: "Check how the bucket's events reach the queue.",
   },
   /** The message came through a topic that no connected bucket names. */
   'message.unknown-topic': {
     circuit: 'never',
     jobs: 'fail',
-    advice:
-      'No connected bucket names this topic. Connect the bucket with `tally bucket add NAME --source topic --topic ARN`, then replay the message.',
+    advice: 'Connect the bucket with `tally bucket add NAME --source topic --topic ARN`, then replay the message.',
   },
-  /** SNS asked for the confirmation of a subscription, and refused it. */
+  /** SNS asked Tally to confirm a subscription, then refused the confirmation. */
   'message.confirmation-failed': {
     advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, recreate the subscription.',
   },
-  /** The message was received again and again but never settled: its worker died each time, or another program receives from the queue. */
+  /** The message was received too often without being settled: its worker died each time, or another program receives from the queue. */
   'message.received-too-often': {
     circuit: 'never',
     jobs: 'fail',
     advice:
-      'Find out why workers died while processing it (memory, restarts), and whether another program receives from the bucket queue. Tally re-indexes its buckets. Replay it only after the cause is fixed.',
+      'Find out why workers died while processing it (memory, restarts), and whether another program receives from the bucket queue. Fix the cause before you replay it. Tally re-indexes its buckets.',
   },
   /** SQS moved the message to the dead-letter queue by its redrive policy, or a source could not deliver it. The cause is unknown. */
   'message.moved': {
@@ -359,18 +355,17 @@ export const faults = {
     advice:
       'Check that maxReceiveCount is 100, that workers are not killed while processing messages, and that the bucket queue admits its sources. Then replay the message.',
   },
-  /** An element of a message is not a record of an object: it names no valid bucket or key, for example. */
+  /** A record in the message does not describe an object, for example because it names no valid bucket or key. */
   'record.invalid': {
     circuit: 'never',
     jobs: 'fail',
-    advice:
-      'Read the reason: this is not a record of an object. Find out what sends it. If it names a bucket, that bucket has a gap until a re-index.',
+    advice: 'Read the reason, and find out what sends it. If it names a bucket, that bucket has a gap until a re-index.',
   },
 
   // ── the process itself ──
-  /** A bug in Tally. */
+  /** An error that only a bug in Tally can cause. */
   'internal.unexpected': {
-    advice: 'Report a bug, with the log lines around it. Tally keeps the message.',
+    advice: 'Report a bug, with the log lines around it.',
   },
 } as const satisfies Record<string, FaultEntry>;
 

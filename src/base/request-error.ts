@@ -8,7 +8,7 @@ export const requestErrors = {
   'request.not-found': 404,
   /** The address exists, but not with this method. */
   'request.method-not-allowed': 405,
-  /** A page from another origin sent the request, or it lacks the proof that the panel sent it. */
+  /** The request came from another origin's page, or lacks the proof that the panel sent it. */
   'request.forbidden-origin': 403,
   /** A proxy forwarded the request to a control plane that serves only its own machine. */
   'request.forwarded': 403,
@@ -16,13 +16,13 @@ export const requestErrors = {
   'request.unsupported-media-type': 415,
   /** The body is too large. */
   'request.too-large': 413,
-  /** The registry is already answering as many requests of this kind as it can. */
+  /** The registry is answering as many requests of this kind as it can. */
   'request.overloaded': 503,
-  /** More than 100 requests a second came with one API key. Retry-After says when to try again. */
+  /** One API key sent more than 100 requests in a second. Retry-After says when to try again. */
   'request.rate-limited': 429,
   /** The request has no valid session or API key. A registry without an issuer cannot check credentials and refuses any that are sent: send none there. */
   'authentication.failed': 401,
-  /** The caller is known but may not do this. */
+  /** The caller may not do this. */
   'authorization.denied': 403,
   /** An API key may not do this; only a person's session may. */
   'session.required': 403,
@@ -34,9 +34,9 @@ export const requestErrors = {
   'login.refused': 403,
   /** The login's code was already used, has expired, or belongs to another login. */
   'login.invalid-grant': 400,
-  /** No user has this id. */
+  /** No user has this ID. */
   'user.not-found': 404,
-  /** No grant has this id. */
+  /** No such grant exists. */
   'grant.not-found': 404,
   /** The registry already has as many grants as it can keep. */
   'grant.limit': 409,
@@ -44,7 +44,7 @@ export const requestErrors = {
   'user.last-administrator': 409,
   /** A setting makes the user an administrator, so no request can take the role away. */
   'user.role-by-rule': 409,
-  /** No API key has this id. */
+  /** No API key has this ID. */
   'api-key.not-found': 404,
   /** The owner already has the maximum number of API keys. */
   'api-key.limit': 409,
@@ -52,9 +52,9 @@ export const requestErrors = {
   'bucket.not-connected': 404,
   /** The caller can read no such object. */
   'object.not-found': 404,
-  /** No re-index job has this id. */
+  /** No re-index job has this ID. */
   'job.not-found': 404,
-  /** Another re-index of the bucket is open. */
+  /** Another re-index of the bucket has not ended. */
   'job.conflict': 409,
   /** The job has ended. */
   'job.not-cancellable': 409,
@@ -62,13 +62,13 @@ export const requestErrors = {
   'job.not-pausable': 409,
   /** The job is not paused. */
   'job.not-resumable': 409,
-  /** No deletions held back by this job wait for a person. */
+  /** The job holds no deletions for a person to decide. */
   'job.nothing-waits': 409,
   /** With this source, Tally does not write the bucket's notification, so there is nothing to repair. */
   'job.repair-refused': 409,
   /** The registry already has as many open re-index jobs as it can keep. */
   'job.limit': 409,
-  /** No dead letter has this id, or it is gone from its queue. */
+  /** No dead letter has this ID, or it is no longer in its queue. */
   'dead-letter.not-found': 404,
   /** The registry knows no dead-letter queue. */
   'dead-letter.no-queue': 409,
@@ -84,9 +84,9 @@ export const requestErrors = {
   'connect.unknown-configuration': 409,
   /** S3 cannot reach a destination of the bucket's notification. */
   'connect.destination': 409,
-  /** The state of the bucket, its connection or AWS makes the request impossible. */
+  /** Something about the bucket, its connection or AWS prevents this. */
   'connect.blocked': 409,
-  /** The change touches resources that are not Tally's, so a person must review the plan first. */
+  /** The change touches other owners' resources, so a person must review the plan first. */
   'connect.plan-needed': 409,
   /** AWS has changed since the plan was made. */
   'connect.plan-outdated': 409,

@@ -18,7 +18,7 @@ export function parameter(flags: string, description: string, name?: string): Op
 
 /** `--registry URL`: the same as TALLY_REGISTRY_URL. */
 export function registryOption(): Option {
-  return new Option('--registry <url>', 'send requests to a running registry, for example http://127.0.0.1:8080');
+  return new Option('--registry <url>', "the registry's address, for example http://127.0.0.1:8080");
 }
 
 /** Parses the URL of the option. Throws {@link CommandError}. Commander's argParser is not used, because its error would repeat a password. */
@@ -56,7 +56,7 @@ function repeatable(option: Option): Option {
 
 /** What a given switch does: `whether the documents stay. Default: false` becomes `the documents stay`. */
 function switchText(text: string): string {
-  return text.replace(/^(?:whether |`true`: )/, '').replace(/\. Default: false$/, '');
+  return text.replace(/^(?:whether (?:to )?|`true`: )/, '').replace(/\. Default: false$/, '');
 }
 
 function wholeNumber(flags: string, name: string, schema: JsonSchema): Option {

@@ -28,12 +28,12 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     .command('add')
     .summary('connect one or several buckets')
     .description(
-      "Connects a bucket: shows what Tally will create in AWS, creates it, and starts a first re-index of the existing objects. If this would touch anyone else's resources, it stops unless you pass the plan's token. For a connected bucket, it applies the given options and recreates what is missing in AWS. Several buckets are connected a few at a time, each on its own; one table shows the results, and a second run continues and skips what is done.",
+      "Connects a bucket: shows what Tally will create in AWS, creates it, and starts a first re-index of the existing objects. If this would touch anyone else's resources, it stops unless you pass the plan's token. For a connected bucket, it applies the given options and recreates what is missing in AWS. Tally connects several buckets a few at a time, each on its own, and shows the results in one table; a second run skips what is done.",
     )
     .argument('[names...]', 'one or more buckets')
     .option('--from-file <file>', 'also the buckets listed in a file, one per line')
-    .option('--no-reindex', "do not index a new bucket's existing objects until a re-index is started")
-    .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in the way', 'isPlan'));
+    .option('--no-reindex', "do not index a new bucket's existing objects until you start a re-index")
+    .addOption(parameter('--plan', 'only show what would change in AWS, and what blocks it', 'isPlan'));
   addOptions(add, cli, 'addBucket', { without: ['bucket', 'reindex'], options: { topic_arn: 'topic', plan: 'agree' } });
   printing(
     add,

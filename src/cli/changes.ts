@@ -28,7 +28,7 @@ export function addChangesCommand(program: Command, cli: Cli): void {
     .command('changes')
     .summary("follow a bucket's index as JSON lines")
     .description(
-      'Prints what the index of a bucket says, puts and deletions from old to new, one JSON object per line. After each page comes a line with the cursor to continue from.',
+      "Prints a bucket's index as one JSON object per line: puts and deletions, from old to new. After each page, it prints the cursor to continue from.",
     )
     .argument('<bucket>', 'a connected bucket')
     .option('--prefix <prefix>', 'only keys that begin with this')

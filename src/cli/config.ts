@@ -4,7 +4,7 @@ import { settingsSchema, type Settings, clientSecrets } from '../settings/settin
 import { indexUrlText } from '../settings/urls.ts';
 import { withoutPasswords } from '../base/passwords.ts';
 import { printable } from '../base/printable.ts';
-import { printing } from './arguments.ts';
+import { withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 
 type Shown = string | number | boolean | readonly string[] | null;
@@ -15,10 +15,12 @@ export function addConfigCommand(program: Command, cli: Cli): void {
     .command('config')
     .summary('show the effective settings')
     .description('Shows each setting with its effective value and its meaning. Masks passwords and keys.');
-  printing(config, 'tally config', 'TALLY_LOG_LEVEL=debug tally config --json').action((options: JsonOption) => {
-    const shown = shownSettings(cli.settings());
-    cli.print(options, Object.fromEntries(shown), () => shown.map(([name, value]) => settingText(name, value)).join('\n'));
-  });
+  withExamples(config.option('--json', 'print JSON'), 'tally config', 'TALLY_LOG_LEVEL=debug tally config --json').action(
+    (options: JsonOption) => {
+      const shown = shownSettings(cli.settings());
+      cli.print(options, Object.fromEntries(shown), () => shown.map(([name, value]) => settingText(name, value)).join('\n'));
+    },
+  );
 }
 
 function shownSettings(settings: Settings): readonly (readonly [name: string, value: Shown])[] {

@@ -126,7 +126,7 @@ function addFields(self: Command, places: readonly string[], made: readonly Made
     self.addOption(optionOf(name, schema, options));
   }
   if (made.some(({ command }) => command.jsonl !== undefined)) {
-    const jsonl = new Option('--jsonl', 'print all of them, one JSON object per line');
+    const jsonl = new Option('--jsonl', 'print all items, one JSON object per line');
     self.addOption(jsonl.conflicts(['limit', 'cursor', 'json']));
   }
   if (made.some(({ command }) => command.confirm !== undefined)) self.option('--yes', 'do not ask for confirmation');
@@ -224,9 +224,9 @@ function requestOf(fields: ReadonlyMap<string, Field>, given: Given): AnyRequest
   return request;
 }
 
-/** A row's description as an imperative: `Lists gaps.` becomes `list gaps`. */
+/** A row's description as an imperative: `Lists gaps.` becomes `list gaps`, and its second verb follows: `and returns its secret`. */
 function orderText(sentence: string): string {
-  return helpText({ description: sentence }).replace(/^(\w+)s\b/, '$1');
+  return helpText({ description: sentence }).replaceAll(/^(\w+)s\b|(?<= (?:and|or) )(\w+)s(?= (?:its|one)\b)/g, '$1$2');
 }
 
 // ── the output ─────────────────────────────────────────────────────────────────────────────────────────────────────

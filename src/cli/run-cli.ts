@@ -91,7 +91,7 @@ function createProgram(cli: Cli, dependencies: CliDependencies, complain: (text:
 Settings are environment variables; \`tally config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
-4 the job held deletions back for you; 7 some of several buckets failed;
+4 deletions await your decision; 7 some of several buckets failed;
 64 wrong usage; 69 cannot reach the index, a queue, S3 or the registry;
 78 invalid settings; 130 interrupted.
 

@@ -28,7 +28,7 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .description(
       'Finds objects in the index, by words in the key or by clauses such as ext:pdf and size>1G. Results are sorted by bucket and key.',
     )
-    .argument('[query...]', 'the query, or its words');
+    .argument('[query...]', 'the query');
   addOptions(search, cli, 'searchObjects', { without: ['q', 'as_of', ...sizes] });
   addSizeOptions(search)
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))

@@ -14,7 +14,7 @@ export function addServeCommand(program: Command, cli: Cli): void {
     .command('serve')
     .summary('run until SIGTERM or SIGINT')
     .description('Runs the roles of TALLY_ROLES until SIGTERM or SIGINT.')
-    .option('--embedded', 'with built-in SQS, SNS, S3 and a SQLite index (TALLY_EMBEDDED=true); needs nothing else');
+    .option('--embedded', 'run SQS, SNS, S3 and a SQLite index inside this process (TALLY_EMBEDDED=true)');
   withExamples(
     command,
     'tally serve --embedded',

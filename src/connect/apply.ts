@@ -79,7 +79,7 @@ export async function apply(
 /** Restores a paused notification. Throws `connect.blocked` if it is not paused, and what an apply throws. */
 export async function resume(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionView> {
   const connection = await requireConnection(parts.state, bucket, signal);
-  if (connection.state !== 'paused') throw new RequestError('connect.blocked', `the notification of ${bucket} is not paused`);
+  if (connection.state !== 'paused') throw new RequestError('connect.blocked', `${bucket}'s notification is not paused`);
   return apply(parts, specOf(connection), { isAgreed: true, isResuming: true }, signal);
 }
 
@@ -209,7 +209,7 @@ export function refuse(plan: Plan, connection: Connection | undefined, options: 
   if (connection?.state === 'removing')
     throw new RequestError('connect.removing', `${bucket} is being removed: repeat \`tally bucket remove ${bucket}\``);
   if (connection?.state === 'paused' && options.isResuming !== true)
-    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: resume it with \`tally bucket resume ${bucket}\``);
+    throw new RequestError('connect.paused', `${bucket}'s notification is paused: resume it with \`tally bucket resume ${bucket}\``);
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
@@ -226,14 +226,14 @@ export function refuse(plan: Plan, connection: Connection | undefined, options: 
 function refuseUnseen({ spec: { bucket }, token: current, foreign, changes }: Plan, options: ApplyOptions): void {
   const { token, isAgreed, isSwitchAgreed } = options;
   if (token !== undefined && token !== current) {
-    const detail = `the plan ${token} of ${bucket} is outdated: review the current one with the option \`--plan\``;
+    const detail = `AWS has changed since ${bucket}'s plan ${token}: review the current one with \`--plan\``;
     throw new RequestError('connect.plan-outdated', detail, { token: current });
   }
   const unseen = foreign.filter(({ kind }) => isSwitchAgreed !== true || kind !== 'switch');
   if (unseen.length === 0 || token !== undefined || isAgreed === true) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches resources that are not Tally's (${foreign.map(touchedText).join('; ')}). Review it with the option \`--plan\`, then repeat the command with \`--agree ${current}\``,
+    `the plan touches other owners' resources (${foreign.map(touchedText).join('; ')}). Review it with \`--plan\`, then repeat the command with \`--agree ${current}\``,
     { token: current, plan: changesText(changes) },
   );
 }
@@ -252,7 +252,7 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
     if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
     if (source !== 'notification' || byHand === true) {
       const who = byHand === true ? 'a person wired it' : `it has the source ${source}`;
-      throw new RequestError('connect.blocked', `${bucket} has no notification of Tally's to pause: ${who}`);
+      throw new RequestError('connect.blocked', `Tally has created no notification for ${bucket} that it could pause: ${who}`);
     }
     const next = connection.state === 'paused' ? connection : { ...connection, state: 'paused' as const, changedAtMs: clock.nowMs() };
     const ended = await run(async () => {
@@ -264,7 +264,10 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
       return { changes: step === undefined ? [] : [step] };
     });
     if ('changes' in ended) return { bucket, state: 'paused' as const, source };
-    throw new RequestError('connect.busy', `the notifications of ${bucket} are being changed: repeat \`tally bucket pause ${bucket}\``);
+    throw new RequestError(
+      'connect.busy',
+      `another change to ${bucket}'s notifications is in progress: repeat \`tally bucket pause ${bucket}\``,
+    );
   });
   if (paused === 'held') throw busy();
   return paused;
@@ -333,7 +336,7 @@ async function removeSpecs(
       const { bucket } = spec;
       throw new RequestError(
         'connect.removing',
-        `the removal of ${bucket} waits for ${ended.waitingFor}: repeat \`tally bucket remove ${bucket}\``,
+        `removing ${bucket} waits for ${ended.waitingFor}: repeat \`tally bucket remove ${bucket}\``,
       );
     }
     for (const each of ended.kept) kept.set(each.name, each);

@@ -70,7 +70,7 @@ export function createConnections(parts: ConnectionParts) {
       if (reached === 'applied') return;
       throw new RequestError(
         'connect.busy',
-        `AWS does not show the notification of ${bucket} yet, so no re-index was started: repeat the request`,
+        `AWS does not show ${bucket}'s notification yet, so Tally started no re-index: repeat the request`,
       );
     },
     /** Removes what Tally made, or leaves it with `keepAws`. The caller removes the bucket's record next. */

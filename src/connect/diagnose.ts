@@ -159,8 +159,8 @@ function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding
   if (changes.length === 0) return [];
   const parts = changes.map(({ part, name, action }) => `${part} ${name} (${action === 'change' ? 'changed' : 'missing'})`).join(', ');
   const isSafe = changes.every(({ isOfLetters }) => isOfLetters === true);
-  const what = `what sends the events of ${bucket} to the bucket queue is not as it must be: ${parts}`;
-  const why = isSafe ? 'events that cannot be delivered are lost' : 'until an apply makes it, not all events arrive';
+  const what = `parts that send ${bucket}'s events to the bucket queue are missing or changed: ${parts}`;
+  const why = isSafe ? 'events that cannot be delivered are lost' : 'until you apply the plan, not all events arrive';
   // a person must see what an apply touches of other owners, and only a plan shows that
   const fix = `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`;
   return [(isSafe ? degraded : broken)('connect.not-made', what, why, fix)];
@@ -169,7 +169,7 @@ function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding
 /** The watch removes what remains of an earlier source before it checks, so whatever is found now, it may not remove. */
 async function leftFindings(state: StateStore, bucket: string, signal?: AbortSignal): Promise<readonly Finding[]> {
   if ((await settledEarlier(state, bucket, signal)) === undefined) return [];
-  const what = `what ${bucket} had in AWS before its change is still there`;
+  const what = `the parts of ${bucket}'s earlier connection are still in AWS`;
   const why = 'its events may come twice. A process with the permissions of `tally iam-policy --for connecting` removes it';
   return [degraded('connect.earlier-left', what, why, `tally bucket add ${bucket}`)];
 }
@@ -185,7 +185,7 @@ function changingFindings({ bucket, state, changedAtMs }: Connection): readonly 
     return [broken('connect.removing', what, 'the parts that send its events may already be gone', `tally bucket remove ${bucket}`)];
   }
   if (state !== 'paused') return [];
-  const what = `the notification of ${bucket} is paused since ${new Date(changedAtMs).toISOString()}`;
+  const what = `${bucket}'s notification has been paused since ${new Date(changedAtMs).toISOString()}`;
   return [degraded('connect.paused', what, 'no events arrive until you resume it', `tally bucket resume ${bucket}`)];
 }
 

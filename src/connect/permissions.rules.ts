@@ -140,7 +140,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'SelectInTrails',
-    why: 'only if `TALLY_TRAIL_ARN` is set, and for the trail that it named before, until no bucket is left in that: this permission can blind a trail',
+    why: 'only if `TALLY_TRAIL_ARN` is set, and for the trail that it named before, until that has no bucket left. This permission can blind a trail',
     roles: ['connecting'],
     sources: ['routed'],
     actions: ['cloudtrail:PutEventSelectors'],

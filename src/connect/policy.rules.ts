@@ -24,7 +24,8 @@ const SHOWN_MAX = 200;
 export function parsePolicy(text: string | undefined): Policy {
   if (text === undefined || text === '') return EMPTY;
   const { data } = policySchema.safeParse(jsonOf(text));
-  if (data === undefined) throw new FaultError('connect.unavailable', `AWS answered a policy that is none: ${text.slice(0, SHOWN_MAX)}`);
+  if (data === undefined)
+    throw new FaultError('connect.unavailable', `AWS returned a policy that Tally cannot read: ${text.slice(0, SHOWN_MAX)}`);
   return data;
 }
 

@@ -67,11 +67,10 @@ export async function requested(
 
 /** The bucket queue, its dead-letter queue, its place, and its owner by its tags. */
 async function bucketQueue({ aws, queueUrls, isEmbedded }: ConnectionParts, wanted: string | undefined, signal?: AbortSignal) {
-  if (isEmbedded)
-    throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself, so there is nothing to connect');
+  if (isEmbedded) throw new RequestError('connect.embedded', 'the embedded bucket sends its events itself, so there is nothing to connect');
   const [first, ...more] = queueUrls;
   if (first === undefined)
-    throw new RequestError('connect.blocked', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+    throw new RequestError('connect.blocked', 'this process knows no bucket queue to connect to: set TALLY_QUEUE_URL');
   let url = first;
   let queue = await aws.queueAt(first, signal);
   for (const other of wanted === undefined || queue.arn === wanted ? [] : more) {
@@ -89,7 +88,7 @@ function refuseQueuesAlone({ hasQueuesAlone }: ConnectionParts, { bucket, source
   if (hasQueuesAlone !== true || byHand === true) return;
   throw new RequestError(
     'connect.blocked',
-    `the server of the bucket queue has neither SNS nor EventBridge, so no ${source} can deliver events of ${bucket}. Have the store post them: \`tally bucket add ${bucket} --source webhook\`. If it sends to the queue by itself, add \`--wired-by-hand\`; if SNS is there, set AWS_ENDPOINT_URL_SNS`,
+    `the bucket queue's server has neither SNS nor EventBridge, so no ${source} can deliver ${bucket}'s events. Have the store post them: \`tally bucket add ${bucket} --source webhook\`. If it sends to the queue by itself, add \`--wired-by-hand\`; if SNS is there, set AWS_ENDPOINT_URL_SNS`,
   );
 }
 

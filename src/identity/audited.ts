@@ -40,7 +40,7 @@ export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | '
       signal.throwIfAborted();
       const { code, reason } = faultOf(error);
       telemetry.requestFailed('store an audit record', error);
-      const detail = `the audit record of ${record.eventname} could not be stored, so nothing was done (${code}: ${reason})`;
+      const detail = `Tally did nothing, because it could not store the audit record of ${record.eventname} (${code}: ${reason})`;
       throw new FaultError('audit.unavailable', detail, { cause: error });
     }
     telemetry.audited(record);

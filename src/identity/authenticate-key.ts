@@ -52,7 +52,7 @@ export function createAuthenticateKey({ liveKeys, attempts, claimsDays = Infinit
     if (waitMs === undefined) return actor;
     throw new RequestError(
       'request.rate-limited',
-      `more than ${REQUESTS_PER_S} requests in a second came with this API key: send fewer, or use several keys`,
+      `this API key sent more than ${REQUESTS_PER_S} requests in a second: send fewer, or use several keys`,
       { retry_after_s: Math.max(1, Math.ceil(waitMs / SECOND_MS)) },
     );
   };

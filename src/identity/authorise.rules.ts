@@ -66,7 +66,7 @@ export function refusalOf(scope: Scope, actor: Actor | undefined): Refusal | und
 const localRefusal: Refusal = {
   code: 'session.required',
   detail:
-    'this needs the session of an administrator, or the operator: run the command where the registry runs, as its user and without --registry',
+    "this needs an administrator's session or the operator: run the command as the registry's user on its machine, without --registry",
 };
 
 function roleRefusal(scope: Exclude<Scope, 'none'>, { role }: SessionActor): Refusal | undefined {

@@ -158,7 +158,7 @@ function refusedOr(error: unknown): Error {
     return refused(`the issuer refused the login: ${ANSWER.test(error.error) ? error.error : 'an unknown error'}`);
   }
   if (error instanceof ResponseBodyError) {
-    if (error.error === 'invalid_grant') return refused(`the issuer does not accept its code any more: ${describe(error)}`);
+    if (error.error === 'invalid_grant') return refused(`the issuer no longer accepts its code: ${describe(error)}`);
     return new FaultError('issuer.refused', `the issuer refused the registry: ${describe(error)}`, { cause: error });
   }
   if (error instanceof WWWAuthenticateChallengeError) {
@@ -166,7 +166,7 @@ function refusedOr(error: unknown): Error {
     const text = printable([`status ${error.status}`, ...reasons].join(', '), TEXT_LENGTH_MAX);
     return new FaultError('issuer.refused', `the issuer refused the registry: ${text}`, { cause: error });
   }
-  return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}`);
+  return faultIn(error) ?? refused(`the issuer's token is not valid: ${textOf(error)}`);
 }
 
 /** As all errors are that RFC 6749 and OpenID Connect define. */
@@ -177,7 +177,7 @@ function refused(text: string): RequestError {
 }
 
 function describe({ error, error_description: text }: { readonly error: string; readonly error_description?: string }): string {
-  return printable(text === undefined ? error : `${error} (in the words of the issuer: ${text})`, TEXT_LENGTH_MAX);
+  return printable(text === undefined ? error : `${error} (the issuer says: ${text})`, TEXT_LENGTH_MAX);
 }
 
 /** openid-client's codes for an issuer that did not answer like one. */

@@ -144,10 +144,7 @@ function revokedFacts({ name, userId, userEmail, fingerprint }: KeyRecord) {
 }
 
 function notFound(id: string): RequestError {
-  return new RequestError(
-    'api-key.not-found',
-    `there is no API key with the id ${printable(id, SHOWN_MAX)} here: it may be revoked or purged`,
-  );
+  return new RequestError('api-key.not-found', `there is no API key ${printable(id, SHOWN_MAX)}: it may have been revoked or deleted`);
 }
 
 /** Reads one of the caller's keys. Throws `api-key.not-found` for every other id, even of another user's key. */
@@ -162,7 +159,7 @@ function requireUser(actor: Actor): SessionActor | KeyActor {
   if (actor.kind !== 'local') return actor;
   throw new RequestError(
     'session.required',
-    'only users have API keys, and this request comes from no user: log in with `tally login https://HOST`, or use `tally admin keys list` for the keys of all users',
+    "this caller is not a user, so it has no API keys: run `tally login https://HOST`, or list all users' keys with `tally admin keys list`",
   );
 }
 
@@ -173,12 +170,12 @@ function requireSession(actor: Actor): SessionActor {
     case 'api_key':
       throw new RequestError(
         'session.required',
-        'an API key cannot create API keys: log in with `tally login https://HOST`, and create the key in that session',
+        'an API key cannot create API keys: run `tally login https://HOST`, then `tally keys create NAME`',
       );
     case 'local':
       throw new RequestError(
         'session.required',
-        'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login https://HOST`, then use `tally keys create NAME`',
+        'only a user who has logged in can create API keys: run `tally login https://HOST`, then `tally keys create NAME`',
       );
   }
 }
@@ -363,7 +360,7 @@ function isValid(record: KeyRecord | undefined): record is KeyRecord {
 
 function withoutRoom({ keys }: UserKeys, nowMs: number): string | undefined {
   const live = keys.filter(({ expiresAtMs }) => statusAt(expiresAtMs, nowMs) === 'ACTIVE').length;
-  if (live >= KEYS_LIVE_MAX) return `you have ${KEYS_LIVE_MAX} API keys that are ACTIVE, which is the most: revoke one that is not used`;
+  if (live >= KEYS_LIVE_MAX) return `you have ${KEYS_LIVE_MAX} ACTIVE API keys, which is the limit: revoke an unused one`;
   if (keys.length < KEYS_LISTED_MAX) return undefined;
-  return `you have ${KEYS_LISTED_MAX} API keys, EXPIRED ones included, which is the most: revoke some that are EXPIRED`;
+  return `you have ${KEYS_LISTED_MAX} API keys, EXPIRED ones included, which is the limit: revoke some EXPIRED ones`;
 }

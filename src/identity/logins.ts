@@ -102,7 +102,7 @@ interface LoginDependencies extends SignInParts, WithPorts<'audit' | 'telemetry'
 const CALLBACK_PATH = '/login/callback';
 
 const expired = (): RequestError =>
-  new RequestError('login.expired', 'this login has ended, or was begun in another browser: begin it again (a login lasts 10 minutes)');
+  new RequestError('login.expired', 'this login has ended (it lasts 10 minutes) or began in another browser: log in again');
 
 /** Creates the logins. */
 export function createLogins(dependencies: LoginDependencies): Logins {
@@ -175,7 +175,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     const reason = reasonOf(error);
     attempts.loginFailed({
       address: origin.address,
-      reason: reason.split(' (in the words of the issuer')[0] ?? '',
+      reason: reason.split(' (the issuer says')[0] ?? '',
       who: who && { ...who, userId: userIdOf(who.issuer, who.subject) },
     });
     return { kind: 'failed', error, redirect: redirectOf(begun, { error: 'access_denied', error_description: reason }) };
@@ -224,8 +224,8 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       if (!allow) {
         const user = await readUser(dependencies, record.userId ?? '');
         await move(record, { stage: 'redeemed' });
-        attempts.loginFailed({ address: origin.address, reason: 'the person refused the access on the consent page', who: user });
-        const redirect = redirectOf(record, { error: 'access_denied', error_description: 'it was refused in the browser' });
+        attempts.loginFailed({ address: origin.address, reason: 'the person declined on the consent page', who: user });
+        const redirect = redirectOf(record, { error: 'access_denied', error_description: 'the person declined in the browser' });
         return redirect === undefined ? {} : { redirect };
       }
       const code = codeOf(record, randomName());
@@ -254,15 +254,15 @@ function reasonOf(error: unknown): string {
 type Verdict = ReturnType<typeof judgeCode>;
 
 const codeReasons: Readonly<Record<Verdict, string>> = {
-  ok: 'the user is disabled, or no rule of TALLY_OIDC_ALLOWED applies any more',
-  unknown: 'the code ended while it was redeemed',
-  spoilt: 'the code was redeemed with another verifier or redirect URI than those of the login, so it is not valid any more',
-  replayed: 'the code was redeemed a second time, so the session of the first time was ended',
+  ok: 'the user is disabled, or no rule of TALLY_OIDC_ALLOWED applies now',
+  unknown: 'the code expired while it was being redeemed',
+  spoilt: "the code came with a verifier or redirect URI other than its login's, so Tally invalidated it",
+  replayed: 'the code was redeemed twice, so Tally ended its session',
 };
 
 /** The same answer to every invalid code, so that it reveals nothing about why. */
 function invalidGrant(): RequestError {
-  return new RequestError('login.invalid-grant', 'the code is not valid (any more): log in again', { error: 'invalid_grant' });
+  return new RequestError('login.invalid-grant', 'the code is wrong, used or expired: log in again', { error: 'invalid_grant' });
 }
 
 async function redeemCode(parts: LoginDependencies, redemption: Redemption, origin: Origin): Promise<StartedSession> {

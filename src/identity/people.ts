@@ -144,15 +144,12 @@ function appointeeOf(person: string): Appointee | undefined {
 }
 
 function refuse(person: string): never {
-  throw new RequestError(
-    'user.not-found',
-    `no user is ${person}, and no appointment waits for such a person: \`tally admin users list\` shows all users by their ids, and who is appointed`,
-  );
+  throw new RequestError('user.not-found', `there is no user or appointment ${person}: \`tally admin users list\` shows both`);
 }
 
 function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
   return new RequestError(
     'user.last-administrator',
-    `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin appoint EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
+    `${email} is the last administrator who has logged in: first appoint another (\`tally admin appoint EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM) and have them log in`,
   );
 }

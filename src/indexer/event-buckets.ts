@@ -109,7 +109,7 @@ export function createEventBuckets({ state, clock, connect, reportUnconnected, t
       known = await read(bucket);
       if (mayDecide(known, sinceMs)) return known.record;
       if (known.record !== undefined)
-        throw new FaultError('index.unreachable', 'reading the bucket record took longer than the age at which it may still be used');
+        throw new FaultError('index.unreachable', 'reading the bucket record took so long that it may be outdated');
     }
   }
 

@@ -114,7 +114,7 @@ export const seriesTable = {
     type: 'counter',
     unit: 'messages',
     labels: { kind: ['test-event', 'probe', 'subscription-confirmation', 'unsubscribe-confirmation'] },
-    help: "Counts messages about the queue's wiring: S3 test events and SNS confirmations.",
+    help: "Counts messages about the queue's wiring: S3 test events, Tally's hourly probes, and SNS confirmations.",
   },
   tally_dead_letters_total: {
     type: 'counter',
@@ -252,7 +252,7 @@ export const seriesTable = {
     type: 'counter',
     unit: 'sweeps',
     labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'compare', 'connections'], result: ['ok', ...faultCodes] },
-    help: "Counts finished sweeps of a bucket: of unsettled documents, of expected expirations (lifecycle), of old tombstones; compare counts scheduled compares begun; connections counts checks of a bucket's wiring.",
+    help: "Counts finished sweeps of a bucket: of unsettled documents, of expected expirations (lifecycle), of old tombstones; compare counts scheduled comparisons begun; connections counts checks of a bucket's wiring.",
   },
   // ── the state of the process ──
   tally_paused: {

@@ -28,7 +28,7 @@ export const bucketStates = [
   'never_compared',
   /** Changes may be missing. */
   'gap_open',
-  /** The last full compare is older than two intervals. */
+  /** The last full comparison is older than two intervals. */
   'overdue',
   /** Events arrive, but not all that could, or not securely. */
   'degraded',
@@ -75,7 +75,7 @@ export interface StatusFacts {
   readonly compareIntervalMs: number;
 }
 
-/** A due compare may have to wait for its turn, or for a bucket that refuses requests, so only this many intervals count as overdue. */
+/** A due comparison may have to wait for its turn, or for a bucket that refuses requests, so only this many intervals count as overdue. */
 const OVERDUE_INTERVALS = 2;
 
 type Rule = (facts: StatusFacts) => Omit<BucketStatus, 'severity' | 'gaps'> | undefined;
@@ -245,7 +245,7 @@ function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rul
   const count = countOf(waiting);
   return {
     state: 'differs',
-    sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}: the next compare asks you again`,
+    sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}: the next comparison asks you again`,
     sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
     act: 'reindex',
     differing: count,

@@ -198,7 +198,7 @@ export const bucketRecordSchema = z.object({
   arrived: z.array(z.enum(['created', 'removed', 'other'])).optional(),
   /** Since when its present connection exists. Events sent before prove nothing about it. */
   waySinceMs: z.number().optional(),
-  /** When the last compare of the whole bucket ended: a report, or an apply job that waited for late events and held no deletions back. */
+  /** When the last comparison of the whole bucket ended: a report, or an apply job that waited for late events and held no deletions back. */
   lastComparedAtMs: z.number().optional(),
   /** Documents that the index refused in the last apply job over the whole bucket. */
   refused: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
@@ -208,7 +208,7 @@ export const bucketRecordSchema = z.object({
   waiting: waitingDeletesSchema.optional(),
   /** What is stored of the tokens of its webhook, the newest last (src/connect/sources/webhook.ts). */
   webhookTokens: z.array(z.object({ hash: z.string(), createdAtMs: z.number() })).optional(),
-  /** What it should no longer hold, by its last compare. */
+  /** What it should no longer hold, by its last comparison. */
   overdue: overdueSchema.optional(),
   /** How far the tombstones of its index may be purged. */
   purge: purgeMarksSchema.optional(),
@@ -275,7 +275,7 @@ export function usableTopic(topicArn: string | undefined): string {
   throw new RequestError(
     'request.invalid',
     topicArn === undefined
-      ? 'topic_arn: must be given for the source topic: the ARN of the SNS topic that receives the events of the bucket'
+      ? "topic_arn: the source topic needs the ARN of the SNS topic that receives the bucket's events"
       : 'topic_arn: S3 and EventBridge publish to standard topics only, not to FIFO topics',
   );
 }
@@ -283,7 +283,7 @@ export function usableTopic(topicArn: string | undefined): string {
 /** Throws `request.invalid` if a request names a topic although its source uses Tally's: nothing would publish to it. */
 export function refuseTopic(source: BucketSource, topicArn: string | undefined): void {
   if (topicArn === undefined || source === 'topic' || source === 'routed') return;
-  const detail = `topic_arn: with the source ${source} Tally makes the topic. For yours name the source too: "topic" if S3 publishes to it, "routed" if a rule of EventBridge does`;
+  const detail = `topic_arn: with the source ${source}, Tally creates the topic. To use yours, name the source too: "topic" if S3 publishes to it, "routed" if an EventBridge rule does`;
   throw new RequestError('request.invalid', detail);
 }
 

@@ -88,7 +88,7 @@ export const markSchema = z.object({
   unproven: z.enum(['events', 'wiring']).optional(),
   /** Only with `unproven`: a job has repaired what was reported, and no other begins until the mark is reported again. */
   compared: z.literal(true).optional(),
-  /** A first index, or the compare after a change that a person made. Until a job covers it, it keeps no distance from other repairs. */
+  /** A first index, or the comparison after a change that a person made. Until a job covers it, it keeps no distance from other repairs. */
   urgent: z.object({ order: z.number(), lastSeenMs: z.number() }).optional(),
   /** The job that repairs it now, and why it cannot continue. */
   jobId: z.string().optional(),

@@ -93,7 +93,7 @@ export const jobSchema = z.object({
   /** What was compared and done so far, including requests before comparing. */
   counts: countsSchema.optional(),
   examples: examplesSchema.optional(),
-  /** What the bucket should no longer hold, found at the end of a compare of all of it. */
+  /** What the bucket should no longer hold, found at the end of a comparison of all of it. */
   overdue: overdueSchema.optional(),
   /** Why the job could not begin yet, and since when. It begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),

@@ -59,8 +59,8 @@ async function makeRoomAt(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return;
-  if (!found.isSocket()) throw new Error('it is no socket');
-  if (await isAnswered(path)) throw new Error('another process listens there');
+  if (!found.isSocket()) throw new Error('it is not a socket');
+  if (await isAnswered(path)) throw new Error('another process is listening there');
   await rm(path, { force: true });
 }
 

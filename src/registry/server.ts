@@ -192,12 +192,12 @@ const UNEXPECTED = 'internal.unexpected';
 /** Fastify's own errors by their codes, in words that repeat no text of the request. */
 const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]> = new Map([
   ['FST_ERR_BAD_URL', ['request.invalid', 'the path is not percent-encoded UTF-8']],
-  ['FST_ERR_MAX_PARAM_LENGTH', ['request.not-found', 'the name in the path is too long for anything that exists']],
-  ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is larger than is taken here']],
+  ['FST_ERR_MAX_PARAM_LENGTH', ['request.not-found', 'nothing has a name as long as the one in the path']],
+  ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is too large for this operation']],
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', ['request.unsupported-media-type', 'the body must be application/json']],
   ['FST_ERR_CTP_EMPTY_JSON_BODY', ['request.invalid', 'the body is empty although its content type is application/json']],
   ['FST_ERR_CTP_INVALID_JSON_BODY', ['request.invalid', 'the body is not valid JSON, or has a field __proto__']],
-  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body does not have the length in Content-Length']],
+  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', "the body's length differs from Content-Length"]],
 ] satisfies [string, [RequestErrorCode, string]][]);
 
 /** Returns an error's problem document, without details if the error is unexpected. */

@@ -111,7 +111,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
       if (readAtMs - last.readAtMs < BUCKET_RECORD_AGE_MAX_MS) return true;
       // this request reads again, while the others go on
       cached.set(bucket, { ...last, readAtMs });
-    } else if (!reads.has(bucket) && countRead('') !== undefined) throw retryLater('too many unknown tokens are sent', 1);
+    } else if (!reads.has(bucket) && countRead('') !== undefined) throw retryLater('too many unknown tokens arrive', 1);
     try {
       const record = await readBucket(bucket);
       cached.set(bucket, { record, readAtMs });
@@ -119,7 +119,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
     } catch (error) {
       if (isCached) return true;
       telemetry.requestFailed('read the tokens of a webhook', error);
-      throw retryLater('the tokens cannot be read now', RETRY_AFTER_S);
+      throw retryLater('Tally cannot read the tokens now', RETRY_AFTER_S);
     }
   }
 
@@ -129,7 +129,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
     if (bytes > REQUEST_BYTES + BODY_BYTES_MAX) throw tooLarge();
     const ofBucket = inHand.get(bucket) ?? 0;
     if (allInHand + bytes > IN_HAND_BYTES_MAX || ofBucket + bytes > IN_HAND_OF_BUCKET_BYTES_MAX)
-      throw retryLater('too many bodies are in hand', 1);
+      throw retryLater('Tally holds too many bodies', 1);
     allInHand += bytes;
     inHand.set(bucket, ofBucket + bytes);
     return () => {
@@ -146,7 +146,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
     } catch (error) {
       if (faultOf(error).code === 'message.too-large') throw tooLarge();
       telemetry.requestFailed('write a posted event to the bucket queue', error);
-      throw retryLater('the bucket queue does not take it now', RETRY_AFTER_S);
+      throw retryLater('the bucket queue does not accept it now', RETRY_AFTER_S);
     }
   }
 
@@ -161,11 +161,11 @@ export function createWebhookListener(parts: WebhookParts): Listener {
         const { bucket, token = tokenIn(request.headers.authorization) } = request.params;
         if (!isBucketName(bucket) || token === undefined || !(await isTokenOf(bucket, token))) {
           attempts.failed({ address: addressOf(request), reason: 'webhook token unknown' });
-          throw new RequestError('authentication.failed', 'the request has no token of this bucket');
+          throw new RequestError('authentication.failed', "the request lacks this bucket's token");
         }
         const waitMs = countRequest(bucket);
         if (waitMs !== undefined)
-          throw new RequestError('request.rate-limited', `more than ${requestsPerS} requests of this bucket came in a second`, {
+          throw new RequestError('request.rate-limited', `this bucket received more than ${requestsPerS} requests in a second`, {
             retry_after_s: Math.max(1, Math.ceil(waitMs / SECOND_MS)),
           });
         reply.raw.once('close', reserveMemory(bucket, request));
@@ -208,7 +208,7 @@ function retryLater(what: string, retryAfterS: number): RequestError {
 }
 
 function tooLarge(): RequestError {
-  return new RequestError('request.too-large', 'the body is larger than the bucket queue takes');
+  return new RequestError('request.too-large', 'the body is larger than the bucket queue accepts');
 }
 
 function resultOf(status: number): 'queued' | 'refused' | 'later' {

@@ -219,7 +219,7 @@ export async function noteCompared(state: StateStore, job: JobRecord, compared: 
   const isWhole = job.prefix === '';
   if (job.mode === 'report') await noteReport(state, job, compared);
   if (job.mode === 'report' && !isWhole) return;
-  // the next repair keeps a distance from this one, unless this is a first index or the compare after a change that a person made
+  // the next repair keeps a distance from this one, unless this is a first index or the comparison after a change that a person made
   const isRepair = isWhole && job.requestedBy === 'gap' && (await readRecord(state, refs.gap(markId(job.bucket))))?.urgent === undefined;
   const repaired = isRepair ? { repaired: { atMs: compared.atMs, comparingMs: processMs(compared.counts) } } : {};
   await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
@@ -233,7 +233,7 @@ export async function noteCompared(state: StateStore, job: JobRecord, compared: 
 function keptOfBucket({ refused }: BucketRecord, job: JobRecord, { atMs, counts }: Compared): Partial<BucketRecord> {
   const certifies = job.prefix === '' && job.now !== true && counts.held === 0;
   const noted = (count: number): BucketRecord['refused'] => (count === 0 ? undefined : { jobId: job.id, count, atMs });
-  // what the index refused for some keys stays known until a compare of the whole bucket
+  // what the index refused for some keys stays known until a comparison of the whole bucket
   const isRefusedKnown = certifies || counts.refused > (refused?.count ?? 0);
   return {
     ...(certifies && { lastComparedAtMs: atMs }),

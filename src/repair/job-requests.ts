@@ -226,7 +226,7 @@ function notPaused({ id, state }: JobRecord): RequestError {
 }
 
 function nothingWaits(id: string): RequestError {
-  const detail = `${id.slice(0, 64)} has no deletions that wait for a person; another job may have compared them since (\`tally bucket list\`)`;
+  const detail = `${id.slice(0, 64)} holds no deletions for you to decide: a later job may have compared them (\`tally bucket list\`)`;
   return new RequestError('job.nothing-waits', detail);
 }
 

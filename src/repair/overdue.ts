@@ -1,5 +1,5 @@
 /**
- * Did the bucket's rules do what they say? Asked once a compare of the whole bucket has ended: the index then is what the bucket holds,
+ * Did the bucket's rules do what they say? Asked once a comparison of the whole bucket has ended: the index then is what the bucket holds,
  * so what should have expired is one sum for each rule.
  */
 import { expiredUntilMs, expiringRules, type LifecycleRule } from '../aws/lifecycle.rules.ts';
@@ -25,7 +25,7 @@ const SUM_MAX_MS = 10_000;
 /** A bucket may have a thousand rules. */
 const RULES_MAX = 20;
 
-/** Looks. What may not be read, or is not answered, is left out: a compare never fails for it. */
+/** Looks. What may not be read, or is not answered, is left out: a comparison never fails for it. */
 export async function lookForOverdue({ usage, lifecycle, clock, telemetry }: OverdueParts, bucket: BucketRecord): Promise<Overdue> {
   const nowMs = clock.nowMs();
 

@@ -1,5 +1,5 @@
 /**
- * If a compare finds a change that no event reported, the proof of the bucket's events is taken back: whatever broke without a trace
+ * If a comparison finds a change that no event reported, the proof of the bucket's events is taken back: whatever broke without a trace
  * shows here at the latest. A change counts if nothing else explains why its event is missing: no gap covers it, no message waits, and it
  * is older than S3 and the queue may take to deliver.
  */
@@ -15,7 +15,7 @@ const LATE_MS = 20 * 60_000;
 /** S3's clock and this machine's may differ. */
 const SLACK_MS = 5_000;
 
-/** Call it with the time of a change that a compare has found. Returns at once. */
+/** Call it with the time of a change that a comparison has found. Returns at once. */
 export type QuestionProof = (bucket: BucketRecord, changedAtMs: number) => void;
 
 interface QuestionDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -51,7 +51,7 @@ export function createQuestionProof(dependencies: QuestionDependencies): Questio
   }
 }
 
-/** Whether the change should have had an event: it came after the connection was proven and after the last compare. Audit trails do not report every change, and what a store posts gets lost. */
+/** Whether the change should have had an event: it came after the connection was proven and after the last comparison. Audit trails do not report every change, and what a store posts gets lost. */
 function isSince({ source, provenAtMs = Infinity, lastComparedAtMs = 0 }: BucketRecord, changedAtMs: number): boolean {
   return source !== 'routed' && source !== 'webhook' && changedAtMs > Math.max(provenAtMs, lastComparedAtMs) + SLACK_MS;
 }

@@ -52,7 +52,7 @@ export async function listChanges(
   const beginAgain = (): ChangesAnswer => ({ items: [], cursor: cursorOf(feed, { position: {}, floor }), more: true, reset: true });
 
   if (newest === 'true') {
-    if (after !== undefined) throw new RequestError('request.invalid', 'after: goes from old to new; leave out `newest`');
+    if (after !== undefined) throw new RequestError('request.invalid', 'after: cannot be combined with newest; leave one out');
     const position = await objects.position(bucket, signal);
     return { items: await objects.latest(bucket, page, signal), cursor: cursorOf(feed, { position, floor }), more: false };
   }

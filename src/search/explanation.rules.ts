@@ -99,7 +99,7 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
   switch (state) {
     case 'events_lost':
     case 'events_unproven':
-      return `none of its events can be expected to arrive. ${sentence}; \`tally doctor ${bucket}\` says what is missing and what to do`;
+      return `its events are not known to arrive. ${sentence}; \`tally doctor ${bucket}\` says what is missing and what to do`;
     case 'paused':
       return `${sentence}; \`tally bucket resume ${bucket}\` restores it`;
     case 'waiting':
@@ -126,7 +126,7 @@ function documentReason({ document, observedAtMs }: MismatchFacts): string | und
     return `the document's clock, ${timeOf(document)}, is later than this answer from S3, so Tally cannot replace the document before that time`;
   }
   if (document.clock > clockOfMs(observedAtMs - MARGIN_MS)) {
-    return `the index was written for a change less than ${MARGIN_MS / 1_000} s ago, and another event may be on its way; try again in a minute`;
+    return `the index was updated for a change less than ${MARGIN_MS / 1_000} s ago, and another event may be on its way; try again in a minute`;
   }
   return undefined;
 }
@@ -153,7 +153,7 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
 /** Why a document is found although S3 has removed its object. */
 function removalReason({ bucket: { source }, status: { state } }: MismatchFacts): string {
   if (state === 'deletions_held') {
-    return `its deletion may be one of those that wait for a person; \`tally bucket list\` shows the command that allows them`;
+    return `its deletion may be waiting for a person to allow it; \`tally bucket list\` shows the command that allows them`;
   }
   const limits = source === 'routed' ? ' (audit trails report neither lifecycle expirations nor every key of a bulk delete)' : '';
   return `the event of its removal has not arrived yet, or was never sent${limits}; if this persists, re-index`;

@@ -166,7 +166,7 @@ function orderOf({ sort: by = 'key', order = 'asc' }: Pick<SearchRequest, 'sort'
 function checkOrder({ by }: SearchOrder, filter: ObjectFilter | null): void {
   const deleted = filter?.deleted === true;
   if (by === 'key' || filter === null || deleted === (by === 'deleted_at')) return;
-  throw new RequestError('request.invalid', deleted ? `sort: deleted objects have no ${by}` : 'sort: deleted_at only with deleted=true');
+  throw new RequestError('request.invalid', deleted ? `sort: deleted objects have no ${by}` : 'sort: deleted_at needs deleted=true');
 }
 
 function sorted(order: SearchOrder, position: readonly string[] | undefined): Pick<ObjectQuery, 'sort' | 'after'> {
@@ -275,7 +275,7 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
 
 function checkDeleted(request: FilterRequest, words: QueryWords): void {
   if (request.deleted === 'false') throw new RequestError('request.invalid', 'deleted: the query asks for deleted objects');
-  if (words.length > 0) throw new RequestError('request.invalid', 'q: deleted objects have no words; write contains or match');
+  if (words.length > 0) throw new RequestError('request.invalid', 'q: deleted objects have no words; use contains or match');
 }
 
 function mistakeOf({ position, parameter, message }: Mistake): RequestError {
@@ -338,7 +338,7 @@ function wordsIn(q = ''): QueryWords {
     );
   if (isQuery) throw new RequestError('request.invalid', 'q: takes only words; use query for clauses, patterns and quotes');
   const words = queryWordsOf(q);
-  if (words === null) throw new RequestError('request.invalid', 'q: this has no letters or digits; write it as contains');
+  if (words === null) throw new RequestError('request.invalid', 'q: has no letters or digits; use contains instead');
   return words;
 }
 

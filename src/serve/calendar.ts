@@ -40,7 +40,7 @@ const PURGE_LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_M
 const WATCH_CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
 /** A run is one request for all buckets. */
 const WATCH_INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
-/** Looks for buckets whose scheduled compare is due. */
+/** Looks for buckets whose scheduled comparison is due. */
 const COMPARE: Schedule = { name: 'compare', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 
 /** The share of a sweep run's maximum time during which it may start visits. The rest is for the last visit. */

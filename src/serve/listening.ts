@@ -11,7 +11,7 @@ export interface ServedAt {
   readonly controlUrl?: string;
   /** The webhook receiver. Absent: the process has none. */
   readonly eventsUrl?: string;
-  /** The path of the operator's socket. Absent: the process does not have the role http, or another process listens there. */
+  /** The path of the operator's socket. Absent: the process does not have the role http, or another process is listening there. */
   readonly socket?: string;
 }
 

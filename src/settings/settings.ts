@@ -166,7 +166,7 @@ const connectionSettings = {
 /** The settings of re-index and of closing gaps. */
 const reindexSettings = {
   TALLY_COMPARE_INTERVAL_DAYS: integer(0, 365, 7).describe(
-    'How often Tally fully compares each bucket with its index, in days, whatever its source, because events may get lost unnoticed. A million objects take a thousand LIST requests, which cost half a cent. With 0, Tally schedules no compare.',
+    'How often Tally fully compares each bucket with its index, in days, whatever its source, because events may get lost unnoticed. A million objects take a thousand LIST requests, which cost half a cent. With 0, Tally schedules no comparison.',
   ),
 };
 

@@ -105,7 +105,7 @@ describe('tally reindex', () => {
     const { stdout } = await worldOf(failed).run('reindex photos --wait');
     expect(stdout).toMatch(/^error +b after \\u\{1b\}\[2J \(listing\.disorder\)$/m);
     expect(stdout).toMatch(/^after the key +photos\/c$/m);
-    expect(stdout).toMatch(/^advice +The S3 endpoint lists keys out of order/m);
+    expect(stdout).toMatch(/^advice +Use an S3 endpoint that lists keys in UTF-8 order/m);
   });
 
   it('--wait goes on through troubles that pass, and tells each once', async () => {

@@ -130,7 +130,7 @@ describe('a repair', () => {
     const repair = connections.repair('photos', signal).finally(() => (endedMs = clock.monotonicMs()));
     const refusal = expect(repair).rejects.toMatchObject({
       code: 'connect.busy',
-      message: expect.stringContaining('no re-index was started'),
+      message: expect.stringContaining('so Tally started no re-index'),
     });
     for (let second = 0; second < 60; second += 1) {
       await clock.advance(1_000);

@@ -57,7 +57,7 @@ describe('a policy', () => {
 
   it('may have one statement without a list, and is refused if it is no policy, which a write would destroy', () => {
     expect(parsePolicy('{"Statement":{"Sid":"x"}}').Statement).toEqual([{ Sid: 'x' }]);
-    for (const text of ['{', '[]', '{"Statement":7}', 'null']) expect(() => parsePolicy(text)).toThrow('a policy that is none');
+    for (const text of ['{', '[]', '{"Statement":7}', 'null']) expect(() => parsePolicy(text)).toThrow('a policy that Tally cannot read');
     expect(parsePolicy(undefined).Statement).toEqual([]);
   });
 

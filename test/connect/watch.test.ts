@@ -93,7 +93,7 @@ describe('the watch of the connections', () => {
     expect(world.telemetry.logged("the earlier source's parts could not be removed")).toMatchObject([
       { bucket: 'photos', reason: 'not permitted' },
     ]);
-    const left = { code: 'connect.earlier-left', what: 'what photos had in AWS before its change is still there' };
+    const left = { code: 'connect.earlier-left', what: "the parts of photos's earlier connection are still in AWS" };
     expect(await world.diagnose({ source: 'eventbridge' })).toMatchObject([{ ...left, severity: 'degraded' }]);
     expect(await world.check()).toMatchObject({ state: 'degraded', findings: [left] });
     world.aws.before = () => undefined;

@@ -13,9 +13,17 @@ const waits: Readonly<Record<FaultCircuit, string>> = {
   index: "The bucket's records wait. Other buckets are not affected.",
   endpoint: "The region's records that need S3 wait. Tally still writes exact events.",
   bucket: "The bucket's records that need S3 wait. Tally still writes exact events, and other buckets are not affected.",
-  queue: 'Meanwhile, Tally receives nothing from the queue.',
+  queue: 'While this lasts, Tally receives nothing from the queue.',
   object: 'Only this record or request fails. Tally retries a message until its last receive, then dead-letters it.',
   never: 'Nothing waits: the message goes to the dead-letter queue at once, with its original text.',
+};
+
+/** What happens instead, for single faults. */
+const ownWaits: Partial<Record<FaultCode, string>> = {
+  'lifecycle.denied': 'Nothing waits, and no job fails.',
+  'queue.no-dead-letter': 'Tally opens the gaps that the message needs, and the message stays in its queue.',
+  'message.too-large': 'The message stays in its queue.',
+  'message.moved': 'Tally opens a gap for each bucket that the letter names.',
 };
 
 /** What a re-index job or a sweep does. */
@@ -26,6 +34,9 @@ const ofJobs: Readonly<Record<JobAnswer, string>> = {
   retry: 'A re-index job fails after three attempts without progress.',
   fail: 'A re-index job fails.',
 };
+
+/** The status of a request that meets a fault, with few exceptions. */
+const USUAL_STATUS = statusOf('index.unreachable');
 
 /** What no re-index job and no sweep meets: the queue and its messages, logins, the registry of a command, and what it does in AWS. */
 const NOT_IN_JOBS = /^(?:message|issuer|queue|registry|connect|audit)\./;
@@ -47,10 +58,12 @@ export function errorCodesPage(): string {
   const faultParts = Object.keys(faults).map((name) => {
     const code = name as FaultCode;
     const { advice } = faults[code];
-    const jobs = NOT_IN_JOBS.test(code) ? '' : ` ${ofJobs[jobAnswerOf(code)]}`;
+    const ownWait = ownWaits[code];
+    const jobs = NOT_IN_JOBS.test(code) || ownWait !== undefined ? '' : ` ${ofJobs[jobAnswerOf(code)]}`;
+    const status = statusOf(code) === USUAL_STATUS ? '' : `Status ${statusOf(code)}. `;
     return part(
       code,
-      `${causeOf(code)} ${OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuitOf(code)]}${jobs}`,
+      `${status}${causeOf(code)} ${ownWait ?? (OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuitOf(code)])}${jobs}`,
       `*What to do.* ${withLinks(advice)}`,
     );
   });
@@ -62,7 +75,7 @@ Logs, metrics, commands and problem documents identify failures by code. A code'
 
 ## Faults
 
-A fault is something that doesn't work: a service, a bucket, a message. Tally retries by itself where that can help. Affected requests get status ${statusOf('index.unreachable')}, unless this page says otherwise.
+A fault is something that doesn't work: a service, a bucket, a message. Tally retries by itself where that can help. Affected requests get status ${USUAL_STATUS}, unless this page says otherwise.
 
 ${faultParts.join('\n')}
 ## Refused requests

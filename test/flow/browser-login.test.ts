@@ -256,7 +256,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.evaluate(`navigator.clipboard.writeText = () => Promise.reject(new Error('not permitted'))`);
       await page.getByRole('button', { name: 'Create key' }).click();
       await page.getByLabel('Name').fill('nightly <b>export</b>');
-      await page.getByLabel('Days until it ends').fill('7');
+      await page.getByLabel('Days until it expires').fill('7');
       await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
       const secret = await page.locator('.secret').innerText();
       expect(secret).toMatch(/^qk_[0-9A-Za-z]{49}$/);
@@ -279,15 +279,15 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.locator('.rail .count', { hasText: 'end within two weeks' }).waitFor();
       await page.getByRole('button', { name: 'Revoke nightly' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-      await page.getByText('You have no key.').waitFor();
+      await page.getByText('You have no API keys.').waitFor();
       // Bug: who reads what did not say that everyone reads everything, and offered people to disable themselves
       await follow(page, 'people');
-      await page.getByText('Everyone who logs in reads everything').waitFor();
+      await page.getByText('Every user can read everything').waitFor();
       await page.getByRole('rowheader', { name: 'root@example.com' }).waitFor();
       expect(await page.getByRole('button', { name: 'Disable root@example.com' }).count()).toBe(0);
       await follow(page, 'audit');
       await page.getByRole('rowheader', { name: 'revoke an API key' }).first().waitFor();
-      expect(await page.getByRole('region', { name: 'Acts of the audit' }).innerText()).toContain('root@example.com');
+      expect(await page.getByRole('region', { name: 'Audited actions' }).innerText()).toContain('root@example.com');
       expect(complaintsOf()).toEqual([]);
     });
 

@@ -29,11 +29,11 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await aws.subscribe(topic, queue);
     const { page, complaints } = await open('?page=buckets');
 
-    await page.getByLabel('Name of a bucket').fill(bucket);
+    await page.getByLabel('Bucket name').fill(bucket);
     await page.getByRole('button', { name: 'Add bucket' }).click();
     await page.getByText('Source, enrichment and account').click();
     await page.getByLabel('Source').selectOption('routed');
-    await page.getByLabel('Index what the bucket holds already').uncheck();
+    await page.getByLabel('Index the existing objects').uncheck();
     await page.getByRole('button', { name: 'Show the plan' }).click();
     await page.getByRole('button', { name: 'I have wired it myself' }).click();
     await page.getByRole('heading', { level: 1, name: `Bucket ${bucket}` }).waitFor();
@@ -50,7 +50,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
     const reindex = page.getByRole('dialog', { name: `Re-index ${bucket}` });
     expect([await reindex.getByLabel('Repair').isChecked(), await reindex.getByLabel('Repair').isDisabled()]).toEqual([false, true]);
-    await reindex.getByText('would create a storage event notification').waitFor();
+    await reindex.getByText('a storage event notification would clash').waitFor();
     await reindex.getByRole('button', { name: 'Start' }).click();
     await page.locator('.state', { hasText: 'done' }).waitFor();
     await finds(page, bucket, 'before.txt');

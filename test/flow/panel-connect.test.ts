@@ -66,13 +66,13 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     now.connections = [{ bucket: 'photos', state: 'applying', waiting_for: 'S3 to take it', retry_after_ms: 1_000 }];
     now.isNew = true;
     const { page, complaints } = await open('?page=buckets');
-    await page.getByLabel('Name of a bucket').fill('photos');
+    await page.getByLabel('Bucket name').fill('photos');
     await page.getByRole('button', { name: 'Add bucket' }).click();
     await page.getByText('Source, enrichment and account').click();
     await page.getByLabel('Enrichment').selectOption('tags');
     await page.getByLabel('Account').fill('123456789012');
     await page.keyboard.press('Enter');
-    await page.getByText('Make the notification configuration of the bucket photos').waitFor();
+    await page.getByText('Create the bucket’s notification configuration photos').waitFor();
     // the address has it all
     await page.reload();
     await page.getByText('Show the difference').click();
@@ -93,7 +93,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   it('leaves a bucket that is connected already as it is', async () => {
     noted.length = 0;
     const { page } = await open('?page=add&bucket=photos');
-    await page.getByText('photos is connected already, and stays as it is').waitFor();
+    await page.getByText('photos is already connected, and nothing has changed').waitFor();
     expect(noted.filter(([name]) => name !== 'planBucket')).toEqual([]);
   });
 
@@ -133,7 +133,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     now.isNew = true;
     now.plan = { ...planAnswer, changes: [], findings: [overlap] };
     const { page, complaints } = await open('?page=add&bucket=photos');
-    await page.getByText('Nothing can be applied as it is').waitFor();
+    await page.getByText('Tally cannot apply this plan').waitFor();
     expect(await page.getByText('Nothing to do').count()).toBe(0);
     expect(await page.getByRole('button', { name: 'Add and apply' }).count()).toBe(0);
     await page.getByText(overlap.fix).waitFor();
@@ -182,8 +182,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   it('says what is left in AWS after a bucket is disconnected', async () => {
     const { page } = await open(TAB);
     await page.getByRole('button', { name: 'Disconnect…' }).click();
-    await page.getByLabel('Keep what Tally made in AWS').check();
-    await page.getByLabel('Type the name of the bucket').fill('photos');
+    await page.getByLabel('Keep what Tally created in AWS').check();
+    await page.getByLabel('Type the bucket’s name').fill('photos');
     await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
     await page.getByText('others have changed it').waitFor();
     expect(lastOf('removeBucket')).toEqual({ params: { bucket: 'photos' }, query: { keep_aws: 'true' } });

@@ -29,7 +29,7 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     for (const key of ['docs/plan.txt', 'secret/plan.txt'])
       expect((await fetch(`${world.daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'x' })).status).toBe(200);
     const { page, context, complaints, refused } = await logIn('alice', '?page=buckets');
-    await page.getByText('Nothing is granted to you').waitFor();
+    await page.getByText('No grant applies to you').waitFor();
 
     const admin = await logIn('root', '?page=people');
     const grants = admin.page.getByRole('region', { name: 'Grants', exact: true });
@@ -39,7 +39,7 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     await admin.page.keyboard.press('Enter');
     await grants.getByText('demo/docs/').waitFor();
     const alice = admin.page.getByRole('region', { name: 'Users', exact: true }).getByRole('row', { name: 'alice@example.com' });
-    await alice.getByText('What this person reads').click();
+    await alice.getByText('What this person can read').click();
     await alice.getByText('demo/docs/').first().waitFor();
 
     await page.goto(`${world.url}/panel/?page=search&query=plan`);
@@ -57,9 +57,9 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     await openPanel(tab, world.url, '?page=people');
     await tab.getByRole('button', { name: 'Remove user:alice@example.com' }).click();
     await tab.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
-    await tab.getByText('No grant: only administrators read.').waitFor();
+    await tab.getByText('No grants: only administrators can read.').waitFor();
     await page.reload();
-    await page.getByText('Nothing is granted to you').waitFor();
+    await page.getByText('No grant applies to you').waitFor();
     await settled(page);
     expect(await textOf(page)).not.toContain('docs/plan.txt');
 
@@ -68,7 +68,7 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     await admin.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await admin.page.getByRole('dialog').getByRole('alert').waitFor();
     await admin.page.keyboard.press('Escape');
-    await admin.page.getByText('No grant: only administrators read.').waitFor();
+    await admin.page.getByText('No grants: only administrators can read.').waitFor();
 
     expect([...refused, ...admin.refused]).toEqual([]);
     expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);

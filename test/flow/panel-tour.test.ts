@@ -181,7 +181,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await page.evaluate(`document.querySelector('a[href="?page=letters"]').click()`);
     await page.getByRole('heading', { name: 'Dead letters' }).waitFor();
     gate.open();
-    await page.getByText('The re-index of photos has begun.').waitFor();
+    await page.getByText('The re-index of photos has started.').waitFor();
     expect(sent).toBe(1);
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Dead letters');
   });
@@ -216,10 +216,10 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     const request = page.waitForRequest((each) => each.url().includes('/v1/admin/audit'));
     await openPanel(page, world().url, '?page=audit&day=2026-03-29');
     expect(new URL((await request).url()).searchParams.get('date')).toBe('2026/03/29');
-    const rows = page.getByRole('region', { name: 'Acts of the audit' }).getByRole('row');
+    const rows = page.getByRole('region', { name: 'Audited actions' }).getByRole('row');
     expect(await rows.count()).toBe(3);
     // Bug: it said that the bucket was disconnected
     expect(await rows.nth(1).innerText()).toMatch(/disconnect a bucket.*failed/s);
-    expect(await rows.nth(2).innerText()).toContain('no end is recorded');
+    expect(await rows.nth(2).innerText()).toContain('outcome unknown');
   });
 });

@@ -115,7 +115,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     ]);
     expect(await you.nth(1).innerText()).toMatch(/Check its connection\s+3 h ago$/);
     expect(await you.nth(4).innerText()).toMatch(/Tally could not handle 2 messages\s+Show the letters/);
-    const atIt = page.getByRole('region', { name: 'Tally is at it' });
+    const atIt = page.getByRole('region', { name: 'Tally is working on it' });
     await atIt.getByText('running, 43 %').waitFor();
     await atIt.getByText('left', { exact: false }).first().waitFor();
     await atIt.getByRole('row').filter({ hasText: 'acme-reports' }).getByText('a re-index begins (in').waitFor();
@@ -174,7 +174,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
       3,
       async (page) => {
         await page.getByRole('link', { name: 'Buckets', exact: false }).first().click();
-        await page.getByLabel('Name of a bucket').pressSequentially('acme-new');
+        await page.getByLabel('Bucket name').pressSequentially('acme-new');
         await page.getByRole('button', { name: 'Add bucket' }).click();
         await page.getByRole('button', { name: 'Add and apply' }).click();
         await page.getByRole('heading', { level: 1, name: 'Bucket acme-new' }).waitFor();
@@ -199,7 +199,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   });
 
   it.each<readonly [act: Partial<Act>, presses: readonly string[]]>([
-    [{ kind: 'plan' }, ['Make its parts in AWS', 'Apply']],
+    [{ kind: 'plan' }, ['Create its parts in AWS', 'Apply']],
     [{ kind: 'resume' }, ['Resume its notification', 'Resume notification']],
     [{ kind: 'remove' }, ['Disconnect it', 'Disconnect…', 'Cancel']],
     [{ kind: 'jobs', job_id: 'job-1a9z8y7x6w' }, ['Show the job', 'Re-index again', 'Start']],
@@ -273,10 +273,10 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     await openPanel(page, panel.world().url, '?page=bucket&bucket=acme-scratch&tab=connection');
     await page.getByText('In order').waitFor();
     // green is compared and equal, and nothing else
-    expect(await page.locator('section .good').filter({ hasText: 'order' }).count()).toBe(0);
+    expect(await page.locator('section .good').filter({ hasText: 'No problems' }).count()).toBe(0);
     refuses = 'doctor';
     await page.getByRole('button', { name: 'Check again' }).click();
-    await page.getByText('The embedded storage sends the events of this bucket by itself.').waitFor();
+    await page.getByText('The embedded storage sends this bucket’s events itself.').waitFor();
     expect(await page.getByRole('button', { name: /Check again|plan/ }).count()).toBe(0);
     expect(await page.getByRole('alert').count()).toBe(0);
   });
@@ -287,7 +287,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     expect(await row.innerText()).toMatch(/re-index failed: object\.denied: S3 denies .*Tally, for a gap/s);
     // Bug: beside the job that ran it said when another one begins
     const gap = page.getByRole('region', { name: 'Gaps' }).getByRole('row').filter({ hasText: 'acme-media-masters' });
-    await gap.getByRole('link', { name: 'Its job ends first' }).click();
+    await gap.getByRole('link', { name: 'It waits for this job to end' }).click();
     await page.getByRole('heading', { level: 1, name: 'Re-index acme-media-masters' }).waitFor();
     expect(await page.locator('main button.danger').count()).toBe(0);
   });

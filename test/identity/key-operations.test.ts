@@ -56,11 +56,11 @@ describe('creating a key', () => {
     const { a } = await createKeyWorld();
     await expect(a.create(keyActor({ role: 'admin', scopes: ['read', 'operate', 'admin'] }))).rejects.toMatchObject({
       code: 'session.required',
-      message: expect.stringContaining('an API key cannot create API keys: log in with `tally login https://HOST`'),
+      message: expect.stringContaining('an API key cannot create API keys: run `tally login https://HOST`'),
     });
     await expect(a.create(localActor)).rejects.toMatchObject({
       code: 'session.required',
-      message: expect.stringContaining('log in with `tally login https://HOST`, then use `tally keys create NAME`'),
+      message: expect.stringContaining('run `tally login https://HOST`, then `tally keys create NAME`'),
     });
   });
 
@@ -68,7 +68,7 @@ describe('creating a key', () => {
     const { a, clock, bob } = await createKeyWorld();
     const first = await a.create(bob, { name: 'short', expires_in_days: 1 });
     for (let count = 1; count < 50; count += 1) await a.create(bob);
-    const refusal = { code: 'api-key.limit', message: expect.stringContaining('50 API keys that are ACTIVE') };
+    const refusal = { code: 'api-key.limit', message: expect.stringContaining('50 ACTIVE API keys') };
     await expect(a.create(bob)).rejects.toMatchObject(refusal);
     await clock.advance(DAY_MS);
     const { key } = await a.create(bob);

@@ -153,7 +153,7 @@ describe('a login', () => {
     const { redirect = '' } = await world.logins.decide(name, { token, allow: false }, ORIGIN);
     expect(Object.fromEntries(new URL(redirect).searchParams)).toMatchObject({ error: 'access_denied', state: 'mine', iss: PUBLIC_URL });
     await expect(world.logins.consent(name, signal)).rejects.toMatchObject(expired);
-    expect(await eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining('refused')]]);
+    expect(await eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining('declined')]]);
   });
 });
 
@@ -239,7 +239,7 @@ it('Fix: a person who is refused again and again leaves one record for each addr
 
 describe('an issuer', () => {
   it.each([
-    [new RequestError('login.refused', 'the token of the issuer is not valid: nonce'), 'nonce'],
+    [new RequestError('login.refused', "the issuer's token is not valid: nonce"), 'nonce'],
     [new FaultError('issuer.unreachable', 'connect ECONNREFUSED'), 'ECONNREFUSED'],
     [new FaultError('issuer.refused', 'invalid_client'), 'invalid_client'],
   ])('that does not vouch for the person ends the login: %s', async (error, text) => {
@@ -258,7 +258,7 @@ describe('a code', () => {
     const { token, code } = await logIn(world);
     await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
     expect(await world.sessions.check('client', token, signal)).toBe('not valid');
-    expect((await eventsOf(world)).at(-1)).toEqual(['LoginFailed', 'failed', expect.stringContaining('second time')]);
+    expect((await eventsOf(world)).at(-1)).toEqual(['LoginFailed', 'failed', expect.stringContaining('redeemed twice')]);
   });
 
   it('that two processes redeem at the same moment gives at most one session, which the other ends', async () => {
@@ -283,7 +283,7 @@ describe('a code', () => {
     await expect(world.logins.redeem({ ...right, ...wrong }, ORIGIN)).rejects.toMatchObject(invalidGrant);
     await expect(world.logins.redeem(right, ORIGIN)).rejects.toMatchObject(invalidGrant);
     expect(await world.store.state.count('session')).toBe(0);
-    expect((await eventsOf(world))[0]).toEqual(['LoginFailed', 'failed', expect.stringContaining('another verifier')]);
+    expect((await eventsOf(world))[0]).toEqual(['LoginFailed', 'failed', expect.stringContaining('a verifier or redirect URI other than')]);
   });
 
   it('that is unknown spoils nothing, and one that has ended after a minute says the same', async () => {

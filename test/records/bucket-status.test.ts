@@ -76,7 +76,7 @@ describe('the status of a bucket', () => {
     expect(of(['a/', 1, 5])).toMatchObject({
       state: 'differs',
       severity: 'bad',
-      sentence: '1 object is not in S3, because you declined to delete its document: the next compare asks you again',
+      sentence: '1 object is not in S3, because you declined to delete its document: the next comparison asks you again',
       act: 'reindex',
     });
   });

@@ -147,7 +147,7 @@ describe('an API key', () => {
     await world.revoke(`user:${BOB}`, 'photos/a/');
     await world.revoke(`user:${BOB}`, 'videos/b/1');
     expect(await reads(key)).toEqual([]);
-    expect(await adviceTo(key)).toContain('Nothing is granted to you');
+    expect(await adviceTo(key)).toContain('No grant applies to you');
   });
 
   it('whose stored record has a field that is not known, such as one that narrows it, is refused and reads nothing', async () => {

@@ -118,7 +118,7 @@ describe('the login of a program', () => {
     const expired = await world.send('GET', '/login/consent', { headers: visit });
     expect(expired.status).toBe(400);
     expect(expired.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(expired.text).toContain('begin it again');
+    expect(expired.text).toContain('log in again');
     expect(jsonOf(await world.send('GET', '/login/consent'))).toMatchObject({ code: 'login.expired' });
     world.issuer.failWith(new FaultError('issuer.unreachable', 'GET https://id: <script>alert(1)</script>'));
     const cookies = new Map<string, string>();

@@ -39,10 +39,10 @@ it('takes the place of a socket that a killed process left, and not that of one 
   const first = createOperatorSocket();
   await first.listen(path, (_request, response) => response.end());
   const second = createOperatorSocket();
-  await expect(second.listen(path, () => undefined)).rejects.toThrow('another process listens there');
+  await expect(second.listen(path, () => undefined)).rejects.toThrow('another process is listening there');
   await first.close();
   writeFileSync(path, '');
-  await expect(second.listen(path, () => undefined)).rejects.toThrow('it is no socket');
+  await expect(second.listen(path, () => undefined)).rejects.toThrow('it is not a socket');
 });
 
 it("finds no registry at another user's socket in a folder that all may write to", async () => {

@@ -102,8 +102,8 @@ describe('an explanation', () => {
     const status = { state: 'deletions_held', sentence: '400 deletions wait for you' } as const;
     const about = (document: ObjectDocument | undefined, state: ObjectState): string =>
       explanationOf({ bucket, status, document, storage: { state, observedAtMs: NOW_MS } }).sentence;
-    expect(about(held(present()), ABSENT)).toContain('wait for a person; `tally bucket list` shows');
-    expect(about(undefined, present())).not.toContain('wait for a person');
+    expect(about(held(present()), ABSENT)).toContain('waiting for a person to allow it; `tally bucket list` shows');
+    expect(about(undefined, present())).not.toContain('waiting for a person');
   });
 
   it('names the doctor where no event of the bucket is known to arrive', () => {

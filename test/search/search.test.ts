@@ -140,12 +140,12 @@ describe('search', () => {
     [{ deleted: 'true', q: 'a' }, 'deleted objects have no words'],
     [{ deleted: 'true', extension: 'pdf' }, 'extension: deleted objects can be searched only by'],
     [{ deleted: 'true', query: 'ext:pdf' }, 'query: at character 1: deleted objects can be searched only by'],
-    [{ q: ' /–/ ' }, 'q: this has no letters or digits'],
+    [{ q: ' /–/ ' }, 'q: has no letters or digits'],
     [{ q: 'cat OR dog' }, 'q: takes only words'],
     [{ q: 'report -draft' }, 'q: takes only words'],
     [{ q: '"al rep"' }, 'q: takes only words'],
     [{ deleted: 'false', query: 'is:deleted' }, 'deleted: the query asks for deleted objects'],
-    [{ sort: 'deleted_at' }, 'sort: deleted_at only with deleted=true'],
+    [{ sort: 'deleted_at' }, 'sort: deleted_at needs deleted=true'],
     [{ deleted: 'true', sort: 'size' }, 'sort: deleted objects have no size'],
   ])('refuses %j: %s', async (request, message) => {
     const search = await searchOver(keys);

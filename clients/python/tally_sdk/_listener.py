@@ -31,7 +31,7 @@ _PAGE = """<!doctype html>
 """
 
 Parameters = Dict[str, str]
-_TWICE = "the address of this login was opened twice, maybe by another user of this machine, so it was ended"
+_TWICE = "this login's address was opened twice, maybe by another user of this machine, so Tally ended the login"
 
 
 class _Return:

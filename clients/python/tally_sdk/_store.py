@@ -77,7 +77,7 @@ def read_credentials(*, open_allowed: bool = False) -> Credentials:
     try:
         return Credentials(_session_of(stored.get("session")), _key_of(stored.get("api_key")))
     except (TypeError, KeyError, AttributeError, ConfigurationError):
-        raise CredentialsError(f"{_CREDENTIALS} is not as Tally writes it: remove it and log in again") from None
+        raise CredentialsError(f"{_CREDENTIALS} is damaged: remove it and log in again") from None
 
 
 def write_credentials(credentials: Credentials) -> None:
@@ -147,7 +147,7 @@ def _read(name: str, open_allowed: bool = False) -> Optional[Dict[str, Any]]:
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
-        raise CredentialsError(f"{name} is not as Tally writes it: remove it and log in again")
+        raise CredentialsError(f"{name} is damaged: remove it and log in again")
     if parsed.get("format") != _FORMAT:
         raise CredentialsError(f"{name} was written by another version of Tally: upgrade this one, or remove the file and log in again")
     return parsed

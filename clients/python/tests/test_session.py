@@ -309,7 +309,7 @@ class Files(World):
     def test_that_are_damaged_are_refused(self) -> None:
         for content in ("", "{", "[]", '{"format": 1, "session": {}}', '{"format": 1, "session": 5}', '{"format": 1, "api_key": {"secret": 5}}'):
             self.stored.write_text(content)
-            self.refused("credentials.json is not as Tally writes it")
+            self.refused("credentials.json is damaged")
         self.stored.write_text('{"format": 2}')
         self.refused("another version of Tally")
 
@@ -317,7 +317,7 @@ class Files(World):
         values = json.loads(self.stored.read_text())
         values["session"]["registry_url"] = "http://example.com"
         self.stored.write_text(json.dumps(values))
-        self.refused("credentials.json is not as Tally writes it")
+        self.refused("credentials.json is damaged")
 
 
 if __name__ == "__main__":

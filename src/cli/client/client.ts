@@ -55,7 +55,7 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
     async login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }> {
       const known = catalogUrl ?? store.readConfig()?.catalog_url;
       if (known === undefined)
-        throw new CommandError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
+        throw new CommandError('address.invalid', 'this machine knows no catalog yet: run `tally login https://HOST`');
       const config = await fetchConfig(known, signal);
       const keep = (session: StoredSession): void => {
         store.writeConfig(config);

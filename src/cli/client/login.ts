@@ -106,10 +106,7 @@ async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>,
 async function logInByCode(attempt: Attempt): Promise<string> {
   const { ports, signal } = attempt;
   if (ports.ask === undefined) {
-    throw new CommandError(
-      'login.failed',
-      'there is neither a browser nor a terminal here: programs that run without a person use TALLY_API_KEY_FILE',
-    );
+    throw new CommandError('login.failed', 'this process has neither a browser nor a terminal: set TALLY_API_KEY_FILE instead');
   }
   ports.say(`Open this address in a browser, and paste the code that it shows:\n${addressOf(attempt, { no_browser: 'true' })}`);
   const code = await firstInTime([ports.ask('Code: ')], signal);
@@ -224,7 +221,7 @@ export async function listen(state: string): Promise<Listener> {
       void answer(response, 404, NOTHING);
     } else if (isStarted) {
       isAnswered = true;
-      const text = 'the address of this login was opened twice, maybe by another user of this machine, so it was ended';
+      const text = "this login's address was opened twice, maybe by another user of this machine, so Tally ended the login";
       void answer(response, 409, { title: 'The login has ended', text: `${text}. Begin it again.` });
       returned.reject(new CommandError('login.failed', `${text}: repeat the login`));
     } else {

@@ -48,12 +48,12 @@ export function createStore(folder: string | undefined) {
       return schema.parse(json);
     } catch {
       // an address that may not be used is a mistake in the file too
-      throw unusable(`${name} is not as Tally writes it: remove it and log in again`);
+      throw unusable(`${name} is damaged: remove it and log in again`);
     }
   }
 
   function change(what: string, work: (place: string) => void): void {
-    if (folder === undefined) throw unusable('this user has no home folder, so nothing can be stored');
+    if (folder === undefined) throw unusable('this user has no home folder in which Tally could store credentials');
     try {
       work(folder);
     } catch (error) {

@@ -93,7 +93,7 @@ function writeFault(question: S3Question, refusal: S3Refusal, account: string): 
   if (error instanceof Error && error.name === 'OperationAborted') {
     return new RequestError(
       'connect.busy',
-      `${questionText(question)}: another change of the bucket is under way (${printable(text, TEXT_MAX)})`,
+      `${questionText(question)}: another change to the bucket is in progress (${printable(text, TEXT_MAX)}): repeat this in a minute`,
     );
   }
   return denial(question, refusal, { account, action: 's3:PutBucketNotification' }) ?? s3Fault(question, refusal);

@@ -119,7 +119,7 @@ export const notificationOverlap: Check = ({ spec, desired: { entry }, observed:
   return blocking(
     'connect.overlap',
     `${spec.bucket} has notifications for the same events: ${overlaps.map(({ id, arn }) => `${id} (${arn})`).join(', ')}`,
-    `S3 refuses overlapping configurations of one bucket. What fits instead, and in which order: ${docsPage('docs/guides/connect.md#if-another-notification-is-in-the-way')}`,
+    `S3 refuses overlapping configurations of one bucket. Alternatives, best first: ${docsPage('docs/guides/connect.md#if-another-notification-is-in-the-way')}`,
     shellWords('tally', 'bucket', 'add', spec.bucket, ...other),
   );
 };

@@ -137,7 +137,7 @@ export const subscriptionAltered: Check = ({ spec: { topicArn }, observed }) => 
   const { region = '' } = parseArn(topicArn) ?? {};
   return blocking(
     'connect.subscription',
-    `someone else has set ${name} of the subscription ${arn}`,
+    `someone else has set ${name} on the subscription ${arn}`,
     'not every event reaches the bucket queue in a form that Tally reads',
     `aws sns set-subscription-attributes --region ${region} --subscription-arn ${arn} --attribute-name ${name} --attribute-value ${shellWord(wanted)}`,
   );

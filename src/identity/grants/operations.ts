@@ -119,7 +119,7 @@ export async function ownAccess(readableBy: ReadableBy, actor: Actor, signal: Ab
 
 /** Why someone can read nothing, and whom to ask. */
 function adviceTo(userId: string): string {
-  return `Nothing is granted to you, or not any more: groups and roles from the identity provider end some time after a login. Log in again, and if that doesn't help, ask an administrator of this registry for a grant; \`tally admin access --user ${userId}\` says what you read, and why.`;
+  return `No grant applies to you. Groups and roles from the identity provider lapse some time after a login, so log in again. If that doesn't help, ask an administrator of this registry for a grant; \`tally admin access --user ${userId}\` says what you can read, and why.`;
 }
 
 function textsOf(readable: Readable): readonly string[] {

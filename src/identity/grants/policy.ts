@@ -60,7 +60,7 @@ function requireRoom(grants: readonly Grant[]): void {
   if (grants.length > GRANTS_MAX) {
     throw new RequestError(
       'grant.limit',
-      `there may be at most ${GRANTS_MAX} grants: grant to groups instead of people, or shorter prefixes`,
+      `there are ${GRANTS_MAX} grants, which is the limit: grant to groups instead of people, or grant shorter prefixes`,
     );
   }
 }
@@ -83,7 +83,7 @@ export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDep
     const { readable, tooMany } = (await grants.current(signal)).readableBy(person);
     if (tooMany) {
       const facts = { user_id: actor.userId, email, parts_max: PARTS_MAX };
-      telemetry.warnOnce('a user reads nothing, because of too many separate parts that are granted', actor.userId, facts);
+      telemetry.warnOnce('a user can read nothing, because too many separate parts are granted', actor.userId, facts);
     }
     return readable;
   }

@@ -21,12 +21,12 @@ export function ActivityPage({ choices: { bucket = '' } }: { readonly choices: C
             <>
               <section aria-labelledby="running-heading">
                 <h2 id="running-heading">Running</h2>
-                <Jobs label="Jobs" jobs={running} empty="No job runs." />
+                <Jobs label="Jobs" jobs={running} empty="No job is running." />
               </section>
               <section aria-labelledby="gaps-heading">
                 <h2 id="gaps-heading">Open gaps</h2>
-                {open.length > 0 && <p>Changes of a bucket that may be missing until a re-index closes the gap.</p>}
-                <Gaps gaps={open} jobs={running} empty="No gap: Tally indexed every change that it knows of." />
+                {open.length > 0 && <p>Changes that the index may lack until a re-index closes the gap.</p>}
+                <Gaps gaps={open} jobs={running} empty="No gaps: Tally has indexed every change that it knows of." />
               </section>
               <section aria-labelledby="ended-heading">
                 <h2 id="ended-heading">Ended</h2>

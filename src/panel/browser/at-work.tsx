@@ -37,10 +37,10 @@ export function after<Value>({ value, problem }: Loaded<Day>, loaded: Loaded<Val
 }
 
 const lookTexts: Readonly<Record<Look, string>> = {
-  unknown: 'never compared as a whole',
+  unknown: 'never fully compared',
   agrees: 'in agreement',
   gap: 'changes may be missing',
-  repairs: 'Tally repairs it',
+  repairs: 'Tally is repairing it',
   differs: 'differs',
 };
 
@@ -94,7 +94,7 @@ export function BucketTable({ of, day, more = [] }: BucketsProps) {
   ];
   return (
     <>
-      <Table label="Connected buckets" columns={columns} rows={of.toSorted(byUrgency)} keyOf={({ bucket }) => bucket} empty="No bucket." />
+      <Table label="Connected buckets" columns={columns} rows={of.toSorted(byUrgency)} keyOf={({ bucket }) => bucket} empty="No buckets." />
       {day !== undefined && <StripLegend />}
     </>
   );
@@ -109,7 +109,7 @@ export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonl
       <h2 id="day-heading">The last 24 hours</h2>
       <Strip bucket={bucket} day={day} />
       {steps.length === 0 ? (
-        <p class="quiet">No gap, and no job.</p>
+        <p class="quiet">No gaps and no jobs.</p>
       ) : (
         <ol class="story">
           {steps.map(({ at, text, job, isGood }, index) => (
@@ -227,7 +227,7 @@ function Next({ of: gap, running }: NextProps) {
   }
   return (
     <Link page="job" choices={{ id: job }}>
-      {job === gap.job_id ? 'A re-index repairs it' : 'Its job ends first'}
+      {job === gap.job_id ? 'A re-index is repairing it' : 'It waits for this job to end'}
     </Link>
   );
 }

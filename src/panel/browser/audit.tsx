@@ -14,7 +14,7 @@ type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
 /** What the person was about to do; the outcome says whether it was done. */
 const acts: Readonly<Record<AuditEvent, string>> = {
   Login: 'log in',
-  LoginFailed: 'log in, which was refused',
+  LoginFailed: 'log in (refused)',
   Logout: 'log out',
   ApiKeyCreate: 'create an API key',
   ApiKeyUse: 'use an API key',
@@ -26,7 +26,7 @@ const acts: Readonly<Record<AuditEvent, string>> = {
   BucketRemove: 'disconnect a bucket',
   BucketPause: 'pause a notification',
   BucketResume: 'resume a notification',
-  BucketTokenRotate: 'create a token of a webhook',
+  BucketTokenRotate: 'create a webhook token',
   ReindexStart: 'start a re-index',
   ReindexPause: 'pause a re-index',
   ReindexResume: 'resume a re-index',
@@ -72,10 +72,10 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
       </div>
       <Listed
         loaded={{ ...loaded, value: loaded.value && { ...loaded.value, items: endsOf(loaded.value.items) } }}
-        label="Acts of the audit"
+        label="Audited actions"
         columns={columns}
         keyOf={({ id }) => id}
-        empty="Nothing was done, or nothing that matches."
+        empty="No action matches."
       />
     </>
   );
@@ -112,7 +112,7 @@ function Outcome({ of: { outcome, reason = '' } }: { readonly of: Entry }) {
   if (outcome === 'done') return <>done</>;
   return (
     <>
-      <span class={`state ${outcome === 'failed' ? 'bad' : 'notable'}`}>{outcome === 'failed' ? 'failed' : 'no end is recorded'}</span>{' '}
+      <span class={`state ${outcome === 'failed' ? 'bad' : 'notable'}`}>{outcome === 'failed' ? 'failed' : 'outcome unknown'}</span>{' '}
       <Text>{reason}</Text>
     </>
   );

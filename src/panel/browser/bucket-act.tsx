@@ -87,7 +87,7 @@ export function Status({ of: { bucket, status }, offersReindex = false }: { read
 /** Leads to where the bucket's connection is checked and made. */
 const CONNECTION_ACTS = {
   doctor: 'Check its connection',
-  plan: 'Make its parts in AWS',
+  plan: 'Create its parts in AWS',
   resume: 'Resume its notification',
   remove: 'Disconnect it',
 } as const;
@@ -129,20 +129,16 @@ export function ReindexButton({ bucket, prefix = '', look = 'outline small', chi
     const { id } = await call('POST /v1/buckets/{bucket}/reindex', { params: { bucket }, body });
     // the person may have left in the meantime
     if (place.read() === here) go(hrefOf('job', { id }));
-    else announce(`The re-index of ${bucket} has begun.`);
+    else announce(`The re-index of ${bucket} has started.`);
   }
   if (!may('POST /v1/buckets/{bucket}/reindex')) return null;
   return (
     <AskedAct text={children} look={look} title={`Re-index ${bucket}`} submit="Start" act={start}>
-      <p>Tally compares every object, or those with the prefix, with the index, and corrects what differs. Searches work meanwhile.</p>
+      <p>Tally compares every object (or those with the prefix) with the index and corrects the differences. Searches keep working.</p>
       <RepairCheck bucket={bucket} />
       <Field label="Prefix" name="prefix" value={prefix} hint="Only keys that begin with this. Empty: all keys." />
-      <Check label="Only report differences" name="report" hint="Nothing is written." />
-      <Check
-        label="Fill in missing fields"
-        name="fill"
-        hint="Also writes documents that lack the enrichment, or a field that a listing gives."
-      />
+      <Check label="Only report differences" name="report" hint="Tally writes nothing." />
+      <Check label="Fill in missing fields" name="fill" hint="Also writes documents that lack enrichment, or a field that listings have." />
     </AskedAct>
   );
 }
@@ -158,8 +154,8 @@ function RepairCheck({ bucket }: Pick<ReindexProps, 'bucket'>) {
       isDisabled={!isPossible}
       hint={
         isPossible
-          ? 'First creates the bucket’s storage event notification again. Leave it unchecked if its events arrive in another way.'
-          : `Not possible: the events of this bucket come by ${source}, and repair would create a storage event notification, which would clash with that.`
+          ? 'First recreates the bucket’s storage event notification. Leave it unchecked if events arrive in another way.'
+          : `Not possible: this bucket’s events come through ${source}, and a storage event notification would clash with it.`
       }
     />
   );

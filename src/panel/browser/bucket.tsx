@@ -57,7 +57,7 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
             </p>
             {day.value !== undefined && <DayLine bucket={bucket} day={day.value} />}
             <Tabs
-              label="Of this bucket"
+              label="This bucket"
               of={permitted.map(([each, text]) => [text, 'bucket', { bucket: name, tab: each === 'usage' ? '' : each }, each === tab])}
             />
             {tab === 'usage' && <BucketUsage choices={choices} />}
@@ -98,7 +98,7 @@ function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
   return (
     <>
       {isEmbedded ? (
-        <p class="quiet">The embedded storage sends the events of this bucket by itself. There is nothing to connect.</p>
+        <p class="quiet">The embedded storage sends this bucket’s events itself. There is nothing to connect.</p>
       ) : (
         <Doctor of={doctor} />
       )}
@@ -118,7 +118,7 @@ function Doctor({ of }: { readonly of: Loaded<Diagnosis> }) {
         {({ findings }) => (
           <>
             <p>
-              {findings.length === 0 ? 'In order' : countText(findings.length, 'finding')}{' '}
+              {findings.length === 0 ? 'No problems' : countText(findings.length, 'finding')}{' '}
               <button type="button" class="outline small" disabled={of.isLoading} onClick={of.reload}>
                 Check again
               </button>
@@ -136,7 +136,7 @@ function Resume({ bucket, onDone }: { readonly bucket: string; readonly onDone: 
   const { follow, waiting } = useApply();
   async function resume(): Promise<void> {
     await follow(() => call('PATCH /v1/buckets/{bucket}/notification', { params: { bucket }, body: { paused: false } }));
-    announce('The notification is there again. A re-index follows.');
+    announce('The notification is restored. A re-index follows.');
     onDone();
   }
   return (
@@ -154,7 +154,7 @@ function factsOf(bucket: Bucket): readonly Detail[] {
     ['Account', bucket.account],
     ['Versioning', plainText(bucket.versioning.status)],
     ['Last event', <Time at={bucket.last_event_at} />],
-    ['Last whole compare', <Time at={bucket.last_compared_at} />],
+    ['Last full comparison', <Time at={bucket.last_compared_at} />],
     ['Connected', <Time at={bucket.created_at} />],
     ['Connected by', <Text>{bucket.created_by}</Text>],
   ];

@@ -24,7 +24,7 @@ export function BucketsPage() {
         {mayAdd && (
           <form class="actions">
             <input type="hidden" name="page" value="add" />
-            <input name="bucket" aria-label="Name of a bucket" placeholder="Name of a bucket" autocomplete="off" spellcheck={false} />
+            <input name="bucket" aria-label="Bucket name" placeholder="Bucket name" autocomplete="off" spellcheck={false} />
             <button type="submit">Add bucket</button>
           </form>
         )}
@@ -37,11 +37,11 @@ export function BucketsPage() {
             ) : (
               <p class="empty">
                 {mayAdd
-                  ? 'No bucket is connected. Add one, and a search finds its objects.'
-                  : 'There is no bucket of which you may read anything. An administrator connects buckets.'}
+                  ? 'No bucket is connected. Add one to search its objects.'
+                  : 'You cannot read any bucket. Ask an administrator to connect one or to grant you access.'}
               </p>
             )}
-            {next !== undefined && <p>The first {countText(PAGE_MAX)} by name are shown. A search for bucket:NAME finds the others.</p>}
+            {next !== undefined && <p>Only the first {countText(PAGE_MAX)} by name are shown. To find another, search for bucket:NAME.</p>}
           </>
         )}
       </Shown>
@@ -61,7 +61,7 @@ function Connected({ items }: { readonly items: readonly ShownBucket[] }) {
     ['Objects', ({ bucket }) => (sums.value === undefined ? '–' : countText(sumOf.get(bucket)?.objects ?? 0)), 'number'],
     ['Bytes', ({ bucket }) => <Size bytes={sums.value && (sumOf.get(bucket)?.bytes ?? 0)} />, 'number'],
     ['Last event', ({ last_event_at: at }) => <Time at={at} />],
-    ['Last whole compare', ({ last_compared_at: at }) => <Time at={at} />, 'less'],
+    ['Last full comparison', ({ last_compared_at: at }) => <Time at={at} />, 'less'],
   ];
   return (
     <>

@@ -29,10 +29,16 @@ export function Changes({ bucket }: { readonly bucket: string }) {
   const loaded = useAnswer('GET /v1/changes', { query: { bucket, newest: 'true', limit: SHOWN_MAX } });
   return (
     <>
-      <p>The latest change of each object.</p>
+      <p>Each object’s latest change.</p>
       <Shown loaded={loaded}>
         {({ items }) => (
-          <Table label="Changes of the index" columns={columns} rows={items} keyOf={({ key }) => key} empty="Nothing was written yet." />
+          <Table
+            label="Changes to the index"
+            columns={columns}
+            rows={items}
+            keyOf={({ key }) => key}
+            empty="Nothing has been written yet."
+          />
         )}
       </Shown>
     </>

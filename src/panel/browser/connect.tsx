@@ -19,15 +19,15 @@ import { PlanDocument, useApply } from './plan.tsx';
 const sourceTexts: Readonly<Record<Bucket['source'], string>> = {
   notification: 'notification: S3 sends events to the bucket queue',
   eventbridge: 'eventbridge: S3 sends events to EventBridge, and a rule to the bucket queue',
-  topic: 'topic: S3 sends events to a topic of yours',
-  routed: 'routed: a rule for the audit trail sends events, where a notification would clash',
-  webhook: 'webhook: a store of your own posts events to Tally',
+  topic: 'topic: S3 sends events to your own topic',
+  routed: 'routed: a rule for the audit trail sends events; for buckets where a notification would clash',
+  webhook: 'webhook: your own store posts events to Tally',
 };
 
-const APPLIED = 'Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.';
+const APPLIED = 'Everything is applied. S3 takes about five minutes to send every event, a trail up to twenty.';
 
 const enrichTexts: Readonly<Record<Bucket['enrich'], string>> = {
-  none: 'none: what events report',
+  none: 'none: only what events report',
   head: 'head: content type and user metadata too; one more S3 request per object',
   tags: 'tags: tags as well; two more S3 requests per object',
 };
@@ -85,13 +85,13 @@ export function AddBucketPage({ choices }: { readonly choices: Choices }) {
             name="account"
             value={chosen.account}
             placeholder="123456789012"
-            hint="The account of the bucket, if it is not that of the bucket queue. Requests to S3 name it as the expected owner."
+            hint="The bucket’s account, if it is not the bucket queue’s. S3 then refuses requests if another account owns the bucket."
           />
           <Check
-            label="Index what the bucket holds already"
+            label="Index the existing objects"
             name="indexed"
             isChecked={chosen.isIndexed}
-            hint="Without it only changes from now on are found, and the bucket has a gap until it is re-indexed."
+            hint="If unchecked, searches find only later changes, and the bucket has a gap until you re-index it."
           />
         </details>
       </Choosing>
@@ -162,21 +162,21 @@ function SettingsFields({ of: { source, topic, enrich } }: { readonly of: Chosen
         name="source"
         value={source}
         choices={facts.bucketSources.map((each) => [each, sourceTexts[each]])}
-        hint="How the events of the bucket reach the bucket queue."
+        hint="How the bucket’s events reach the bucket queue."
       />
       <Field
         label="Topic identifier"
         name="topic"
         value={topic}
         placeholder="arn:aws:sns:REGION:ACCOUNT:NAME"
-        hint="The ARN of the SNS topic that the events come through, if it is yours: of the source topic, or routed. Empty: Tally makes one where the source needs it."
+        hint="The ARN of your own SNS topic that the events come through, for the source topic or routed. Empty: Tally’s topic, if the source needs one."
       />
       <Select
         label="Enrichment"
         name="enrich"
         value={enrich}
         choices={facts.enrichModes.map((mode) => [mode, enrichTexts[mode]])}
-        hint="What is indexed of each object."
+        hint="What Tally reads about each object."
       />
     </>
   );
@@ -232,7 +232,7 @@ function Plan(props: PlanProps) {
   if (loaded.problem?.code === EMBEDDED) {
     return (
       <section id="plan">
-        <p class="quiet">The embedded storage sends the events of its buckets by itself, so nothing is made in AWS.</p>
+        <p class="quiet">The embedded storage sends its buckets’ events itself, so Tally creates nothing in AWS.</p>
         <Form onSubmit={record} submit="Add the bucket" />
       </section>
     );
@@ -242,7 +242,7 @@ function Plan(props: PlanProps) {
   if (plan?.connected === true && !isAdded) {
     return (
       <p class="advice">
-        <Text>{bucket}</Text> is connected already, and stays as it is.{' '}
+        <Text>{bucket}</Text> is already connected, and nothing has changed.{' '}
         <Link page="bucket" choices={{ bucket, tab: 'connection' }}>
           Change its settings
         </Link>

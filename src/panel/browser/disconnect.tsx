@@ -23,20 +23,20 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
   return (
     <section>
       <h2>Disconnect</h2>
-      <p>Tally takes away what it made in AWS and deletes the bucket’s documents. The bucket and its objects are not touched.</p>
+      <p>Tally removes what it created in AWS and deletes the bucket’s documents. It never touches the bucket itself or its objects.</p>
       <AskedAct
         text="Disconnect…"
         look="danger outline"
         title={`Disconnect ${bucket}?`}
-        typed={{ label: 'Type the name of the bucket', text: bucket }}
+        typed={{ label: 'Type the bucket’s name', text: bucket }}
         act={remove}
         onClosed={leave}
       >
-        <p>Searches find nothing of it any more. Indexing it again takes a re-index of the whole bucket.</p>
+        <p>Searches no longer find its objects. To index them again takes a re-index of the whole bucket.</p>
         <Check
-          label="Keep what Tally made in AWS"
+          label="Keep what Tally created in AWS"
           name="aws"
-          hint="Its events continue to arrive, and Tally forgets that it made what sends them."
+          hint="Its events keep arriving, and Tally forgets what it created there."
         />
       </AskedAct>
     </section>
@@ -46,7 +46,7 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
 function Kept({ of }: { readonly of: AnswerTo<'DELETE /v1/buckets/{bucket}'>['kept'] }) {
   return (
     <>
-      <p>Left in AWS, because Tally does not delete what others have changed or need:</p>
+      <p>Left in AWS, because others have changed it or may need it:</p>
       <ul>
         {of.map(({ name, reason }) => (
           <li key={name}>

@@ -58,7 +58,7 @@ function Fault({ job: { error, last_fault: last } }: { readonly job: Job }) {
   if (fault === undefined) return null;
   return (
     <p class={error === undefined ? 'advice' : 'failure'}>
-      {error === undefined ? 'It meets a fault, and tries again: ' : 'It failed: '}
+      {error === undefined ? 'A request failed, and the job is retrying it: ' : 'The job failed: '}
       <Text>{`${fault.reason} (${fault.code})`}</Text>
     </p>
   );
@@ -117,7 +117,7 @@ function HeldActs({ job, onChanged }: ActsProps) {
   const decide = (deletions: 'allowed' | 'declined') => call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions } });
   async function decline(): Promise<void> {
     await decide('declined');
-    announce('The documents stay, and a job that was allowed to delete them is cancelled. The next job that finds them asks again.');
+    announce('The documents stay, and Tally cancels any job that was allowed to delete them. The next job that finds them asks again.');
     onChanged();
   }
   const count = countText(heldBack(job), 'document');
@@ -131,8 +131,8 @@ function HeldActs({ job, onChanged }: ActsProps) {
         act={() => decide('allowed').then(({ id }) => go(hrefOf('job', { id })))}
       >
         <p>
-          S3 does not show the objects of {count} of <Text>{job.bucket}</Text>. Check that the bucket is as it should be. A new job deletes
-          as many, and no more.
+          In <Text>{job.bucket}</Text>, S3 has no object for {count}. Check that the bucket is as it should be. A new job deletes that many,
+          and no more.
         </p>
       </AskedAct>
       <Form look="outline" onSubmit={decline} submit="Keep the documents" />

@@ -40,7 +40,7 @@ function OwnKeys() {
       <KeyTable
         label="Your API keys"
         keys={keys}
-        empty="You have no key. Create one for each program, with a name that says what it is for."
+        empty="You have no API keys. Create one for each program, and name it after its purpose."
         revoke={({ id }) => call('DELETE /v1/api-keys/{id}', { params: { id } })}
       />
     </>
@@ -63,7 +63,7 @@ function AllKeys({ choices }: { readonly choices: Choices }) {
       <KeyTable
         label="API keys of all users"
         keys={keys}
-        empty={email + since === '' ? 'Nobody has made a key.' : 'No key is of this person, or unused for so long.'}
+        empty={email + since === '' ? 'There are no API keys.' : 'No key matches.'}
         revoke={({ id }) => call('DELETE /v1/admin/api-keys/{id}', { params: { id } })}
       />
     </>
@@ -100,7 +100,7 @@ function KeyTable({ label, keys, empty, revoke }: KeyTableProps) {
           onClosed={keys.reload}
         >
           <p>
-            Programs that use “<Text>{key.name}</Text>” are refused within 5 s, and it cannot be undone.
+            Tally refuses programs that use “<Text>{key.name}</Text>” within 5 s. You cannot undo this.
           </p>
         </AskedAct>
       ),
@@ -139,7 +139,7 @@ function CreateButton({ onCreated }: { readonly onCreated: () => void }) {
     <AskedAct text="Create key" look="" title="Create an API key" act={create}>
       <Field label="Name" name="name" isRequired hint="What the key is for, such as: nightly export, production." />
       <Field
-        label="Days until it ends"
+        label="Days until it expires"
         name="days"
         type="number"
         value={String(facts.keyDays.usual)}
@@ -168,13 +168,13 @@ function Secret({ of: { key, secret } }: { readonly of: AnswerTo<'POST /v1/api-k
       announce('The secret is copied.');
       dialog?.close();
     } catch {
-      setNote('The browser does not permit copying: select the secret above.');
+      setNote('The browser does not allow copying. Select the secret above.');
     }
   }
   return (
     <>
       <p>
-        This is the only time that the secret of “<Text>{key.name}</Text>” is shown. Copy it into a secret store now.
+        The secret of “<Text>{key.name}</Text>” is shown only now. Copy it into a secret manager.
       </p>
       <pre tabIndex={0} class="secret">
         {secret}

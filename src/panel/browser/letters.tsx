@@ -20,12 +20,12 @@ export function LettersPage() {
           Read again
         </button>
       </div>
-      <p>Messages that Tally could not handle. Gaps cover their changes; a letter that is replayed is handled like a new event.</p>
+      <p>Messages that Tally could not process. Gaps cover their changes. Tally processes a replayed letter like a new event.</p>
       <Shown loaded={loaded}>
         {({ items }) => (
           <>
             {items.length > 1 && <Acts ids={items.map(({ id }) => id)} onDone={loaded.reload} />}
-            <Table label="Dead letters" columns={columnsOf(loaded.reload)} rows={items} keyOf={({ id }) => id} empty="No dead letter." />
+            <Table label="Dead letters" columns={columnsOf(loaded.reload)} rows={items} keyOf={({ id }) => id} empty="No dead letters." />
           </>
         )}
       </Shown>
@@ -54,12 +54,12 @@ function Acts({ ids, onDone }: { readonly ids: readonly string[]; readonly onDon
       {/* what is discarded is gone, so the person types how many letters that are */}
       <AskedAct
         text={`Discard${which}…`}
-        title="Discard for good?"
+        title="Discard permanently?"
         submit={`Discard ${countText(ids.length)}`}
         typed={{ label: 'Type the number of letters', text: String(ids.length) }}
         act={discard}
       >
-        <p>Tally deletes {countText(ids.length, 'letter')} for good. Nobody can read them afterwards.</p>
+        <p>Tally deletes {countText(ids.length, 'letter')} permanently. You cannot undo this.</p>
       </AskedAct>
     </div>
   );

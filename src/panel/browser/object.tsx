@@ -149,7 +149,7 @@ function writtenFacts(index: Stored): readonly Detail[] {
   return [
     ['Written', <Time at={index.indexed_at} />],
     ['Written because of', <Text>{index.event_name ?? index.source}</Text>],
-    ['Settled', index.settled ? 'yes' : 'no: it is checked again'],
+    ['Settled', index.settled ? 'yes' : 'no: Tally checks it once more'],
     ['Deleted', index.deleted_at !== undefined && <Time at={index.deleted_at} />],
   ];
 }

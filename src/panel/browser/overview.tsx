@@ -69,7 +69,7 @@ function Verdict({ of: { items, next } }: { readonly of: Buckets }) {
       <strong class={`dot ${look}`}>{text}</strong>
       <span>
         {countText(good)} of {countText(items.length, 'bucket')} {good === 1 || items.length === 1 ? 'agrees' : 'agree'} with S3
-        {next !== undefined && '; there are more buckets than are counted here'}
+        {next !== undefined && '; not all buckets are counted here'}
       </span>
     </p>
   );
@@ -81,9 +81,9 @@ function Standing({ of: buckets, day }: { readonly of: Buckets; readonly day: Da
   const others = othersOf(buckets, day);
   return (
     <>
-      {you.length + others.length > 0 && <Needs heading="You" label="What waits for you" buckets={you} others={others} />}
+      {you.length + others.length > 0 && <Needs heading="Needs you" label="What waits for you" buckets={you} others={others} />}
       {tally.length + jobs.length > 0 && (
-        <Needs heading="Tally is at it" label="What Tally does next" buckets={tally}>
+        <Needs heading="Tally is working on it" label="What Tally does next" buckets={tally}>
           <Jobs label="Jobs" jobs={jobs.slice(0, SHOWN_MAX)} />
         </Needs>
       )}
@@ -139,7 +139,7 @@ function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
 function othersOf({ unconnected, activity }: Buckets, day: Day | undefined): readonly Need[] {
   const letters = activity?.dead_letters ?? 0;
   const act = <Link page="letters">Show the letters</Link>;
-  const what = <Told look="bad" text={`Tally could not handle ${countText(letters, 'message')}`} children={act} />;
+  const what = <Told look="bad" text={`Tally could not process ${countText(letters, 'message')}`} children={act} />;
   return [
     ...(letters === 0 ? [] : [{ what }]),
     ...(day?.jobs ?? [])
@@ -159,7 +159,7 @@ function othersOf({ unconnected, activity }: Buckets, day: Day | undefined): rea
       bucket,
       since,
       what: (
-        <Told look="notable" text={`It is not connected, and ${countText(count, 'event')} arrived`}>
+        <Told look="notable" text={`It is not connected, but ${countText(count, 'event')} arrived`}>
           <AddLink bucket={bucket} />
         </Told>
       ),

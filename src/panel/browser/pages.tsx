@@ -22,7 +22,7 @@ const scripts: Readonly<Record<PageName, () => Promise<View>>> = {
   keys: async () => (await import('./keys.tsx')).KeysPage,
   people: async () => (await import('./people.tsx')).PeoplePage,
   audit: async () => (await import('./audit.tsx')).AuditPage,
-  unknown: async () => () => <Message heading="No such page">The address names a page that the panel does not have.</Message>,
+  unknown: async () => () => <Message heading="No such page">The panel has no page at this address. Choose one from the menu.</Message>,
 };
 
 /** Loads the script of a page, once. Throws a Problem. */
@@ -41,7 +41,8 @@ export async function loadPage(page: PageName): Promise<View> {
 export function Page({ at: { page, choices } }: { readonly at: Place }) {
   const loaded = useLoaded(`page ${page}`, () => loadPage(page), { freshMs: Number.POSITIVE_INFINITY });
   const { needs } = factsOf(page);
-  if (needs !== undefined && !may(needs)) return <Message heading="Not permitted">This page needs other rights than yours.</Message>;
+  if (needs !== undefined && !may(needs))
+    return <Message heading="Not permitted">You lack the rights for this page. Ask an administrator.</Message>;
   // nothing stays of another bucket or job
   return (
     <Shown loaded={loaded}>{(View) => <View key={`${page} ${choices['bucket'] ?? ''} ${choices['id'] ?? ''}`} choices={choices} />}</Shown>

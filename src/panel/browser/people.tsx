@@ -43,7 +43,7 @@ function GrantSection() {
           onClosed={grants.reload}
         >
           <p>
-            <Text>{grant.who}</Text> may not read <Text>{grant.where}</Text> from the next request on, but for what another grant gives.
+            From the next request on, <Text>{grant.who}</Text> can read <Text>{grant.where}</Text> only through other grants.
           </p>
         </AskedAct>
       ),
@@ -66,13 +66,13 @@ function GrantSection() {
             name="where"
             isRequired
             placeholder="photos/2026/"
-            hint="BUCKET, BUCKET/PREFIX, or * for every bucket. A prefix without a slash at its end is the beginning of names: photos/2026 grants photos/2026-old/ too."
+            hint="BUCKET, BUCKET/PREFIX, or * for every bucket. A prefix may end within a name: photos/2026 also grants photos/2026-old/."
           />
         </AskedAct>
       </div>
       {isEveryone && (
         <p class="advice">
-          Everyone who logs in reads everything: <code>TALLY_READERS</code> is <code>everyone</code>. Grants count only once it is{' '}
+          Every user can read everything, because <code>TALLY_READERS</code> is <code>everyone</code>. Grants take effect once it is{' '}
           <code>granted</code>.
         </p>
       )}
@@ -82,7 +82,7 @@ function GrantSection() {
         label="Grants"
         columns={columns}
         keyOf={({ who, where }) => `${who} ${where}`}
-        empty={`No grant${isEveryone ? '.' : ': only administrators read.'}`}
+        empty={`No grants${isEveryone ? '.' : ': only administrators can read.'}`}
       />
     </section>
   );
@@ -106,7 +106,7 @@ function UserSection() {
             name="email"
             type="email"
             isRequired
-            hint="The issuer must have verified it. It counts at once, or at the first login of a person who logs in within 7 days."
+            hint="The issuer must have verified it. A person who has never logged in must do so within 7 days."
           />
         </AskedAct>
       </div>
@@ -145,7 +145,7 @@ function UserTable({ users }: { readonly users: Loaded<AnswerTo<'GET /v1/admin/u
       ),
     ],
     ['Last login', ({ last_login_at: at }) => <Time at={at} />],
-    ['Reads', ({ id }) => <Fold summary="What this person reads">{() => <Access id={id} />}</Fold>],
+    ['Reads', ({ id }) => <Fold summary="What this person can read">{() => <Access id={id} />}</Fold>],
     ['Disabled', ({ disabled_at: at }) => at !== undefined && <Time at={at} />],
     [
       'Actions',
@@ -162,7 +162,7 @@ function UserTable({ users }: { readonly users: Loaded<AnswerTo<'GET /v1/admin/u
               onClosed={onChanged}
             >
               <p>
-                Sessions of <Text>{user.email}</Text> are refused at once, and API keys within 5 s.
+                Tally refuses the sessions of <Text>{user.email}</Text> at once, and the API keys within 5 s.
               </p>
             </AskedAct>
           )
@@ -201,7 +201,7 @@ function AppointmentTable({ appointments, onChanged }: AppointmentTableProps) {
 
 async function appoint({ email = '' }: Choices): Promise<void> {
   const { waiting } = await call('PATCH /v1/admin/users/{id}', { params: { id: email.trim() }, body: { role: 'admin' } });
-  announce(waiting === undefined ? 'The person is an administrator now.' : 'It counts at the first login of the person, within 7 days.');
+  announce(waiting === undefined ? 'The person is an administrator now.' : 'It takes effect at the person’s first login, within 7 days.');
 }
 
 /** What a person may read, and why. */
@@ -215,7 +215,7 @@ function Access({ id }: { readonly id: string }) {
             ['Reads', <Text>{readsText(reads)}</Text>],
             ['Because', readingReasons[because]],
             ['Grants', <Text>{grants.map(({ who, where }) => `${where} (${who})`).join(', ')}</Text>],
-            ['Groups of the last login', <Text>{isLeftOut ? 'left out by the issuer: they are too many' : groups.join(', ')}</Text>],
+            ['Groups of the last login', <Text>{isLeftOut ? 'too many, so the issuer left them out' : groups.join(', ')}</Text>],
           ]}
         />
       )}

@@ -12,8 +12,8 @@ const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> =
   policy: 'the policy',
   subscription: 'the subscription',
   rule: 'the rule',
-  trail: 'the selectors of the trail',
-  notification: 'the notification configuration of the bucket',
+  trail: 'the trail’s selectors',
+  notification: 'the bucket’s notification configuration',
 };
 
 /** Follows the application of a plan until it is complete or the person leaves the page. */
@@ -34,7 +34,7 @@ export function useApply() {
       });
       signal.throwIfAborted();
       if (answer === undefined) {
-        throw new Problem(NOT_SHOWN_YET, 'connect.busy', { advice: 'Apply it again in some minutes: it continues then.' });
+        throw new Problem(NOT_SHOWN_YET, 'connect.busy', { advice: 'Apply it again in a few minutes: it continues where it stopped.' });
       }
     } finally {
       setWaitingFor(undefined);
@@ -42,7 +42,7 @@ export function useApply() {
   }
   const waiting = waitingFor !== undefined && (
     <p role="status" aria-busy="true">
-      Waiting for <Text>{waitingFor}</Text>. If you leave this page, another apply continues what was begun.
+      Waiting for <Text>{waitingFor}</Text>. If you leave this page, apply again to continue.
     </p>
   );
   return { follow, waiting };
@@ -61,20 +61,20 @@ export function PlanDocument({ plan }: { readonly plan: PlanView }) {
           ['Enrichment', plan.enrich],
           ['Region', plan.region],
           ['Account', plan.account],
-          ['Account of the bucket', plan.bucket_account !== plan.account && plan.bucket_account],
+          ['The bucket’s account', plan.bucket_account !== plan.account && plan.bucket_account],
         ]}
       />
       {blocking.length > 0 && (
         <>
-          <h3>Nothing can be applied as it is</h3>
+          <h3>Tally cannot apply this plan</h3>
           <Findings findings={blocking} />
         </>
       )}
-      {changes.length === 0 && blocking.length === 0 && <h3>Nothing to do: AWS is as it must be</h3>}
+      {changes.length === 0 && blocking.length === 0 && <h3>Nothing to do: everything in AWS is in place</h3>}
       {changes.length > 0 && <Steps of={changes} />}
       {foreign.length > 0 && (
         <div class="advice">
-          <h3>What is not Tally’s</h3>
+          <h3>Resources of other owners</h3>
           <ul>
             {foreign.map(({ text }) => (
               <li key={text}>
@@ -82,12 +82,12 @@ export function PlanDocument({ plan }: { readonly plan: PlanView }) {
               </li>
             ))}
           </ul>
-          <p>It stays as it is otherwise. If any of it changes before the apply, the apply is refused.</p>
+          <p>Tally changes nothing else there. If any of it changes before you apply, Tally refuses the plan.</p>
         </div>
       )}
       {others.length > 0 && (
         <>
-          <h3>What else was found</h3>
+          <h3>Other findings</h3>
           <Findings findings={others} />
         </>
       )}
@@ -102,7 +102,7 @@ function Steps({ of }: { readonly of: PlanView['changes'] }) {
       <ol class="steps">
         {of.map(({ part, action, name, before, after }) => (
           <li key={`${part} ${name}`}>
-            {action === 'create' ? 'Make' : 'Change'} {partTexts[part]} <Text>{name}</Text>
+            {action === 'create' ? 'Create' : 'Change'} {partTexts[part]} <Text>{name}</Text>
             <details>
               <summary>Show the difference</summary>
               <Lines>{differenceOf(before, after)}</Lines>

@@ -53,7 +53,7 @@ export function Shell() {
       {loaded.problem === undefined && !hasEnded && <Busy />}
       {hasEnded && (
         <>
-          <p>The search index of the S3 buckets of {location.host}: what is in them, and whether the index agrees with S3.</p>
+          <p>Search the S3 buckets of {location.host}, and see whether the index agrees with S3.</p>
           <a role="button" href={loginAddress()}>
             Log in
           </a>
@@ -68,7 +68,7 @@ export function Shell() {
 function SessionEndedDialog({ of: { problem, reload } }: { readonly of: Loaded<SessionAnswer> }) {
   return (
     <Dialog title="Your session has ended" isKept onClose={() => undefined}>
-      <p>What you typed is still here. Log in in another tab, and come back to this one: the page continues.</p>
+      <p>What you typed is still here. Log in in another tab, then continue in this one.</p>
       {problem !== undefined && <Failure problem={problem} />}
       <div class="actions">
         <a role="button" href={loginAddress()} target="_blank" rel="noopener">
@@ -100,7 +100,7 @@ function Frame() {
   return (
     <div class="frame">
       <a class="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <Rail page={here.page} />
       <div class="stage">
@@ -116,7 +116,7 @@ function Frame() {
         <div class="banners">
           <div role="status">
             {useObserved(isAway) && (
-              <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
+              <p class="banner">The registry does not answer. This page may be out of date, and updates as soon as it answers.</p>
             )}
           </div>
           <AccessBanner />
@@ -145,7 +145,7 @@ function AccessBanner() {
     <aside class="banner" aria-label="What you may read">
       {advice ?? (
         <>
-          Searches, sums and changes are of these parts only. <Text>{`You may read ${reads.join(', ')}`}</Text>
+          Searches, sums and changes cover only these parts. <Text>{`You may read ${reads.join(', ')}`}</Text>
         </>
       )}
     </aside>

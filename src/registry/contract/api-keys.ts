@@ -165,7 +165,7 @@ export const keyRows = {
       words: 'keys revoke [id]',
       summary: 'Revokes one of your API keys, or any key whose secret you have.',
       description:
-        'With a secret, this takes a file and needs no login, and prints the same whether or not the key existed. Every process refuses a revoked key within 5 s. Revoking cannot be undone.',
+        'It reads the secret from a file, needs no login for it, and prints the same whether or not the key existed. Every process refuses a revoked key within 5 s. Revoking cannot be undone.',
       text: () => KEY_REVOKED,
       examples: [`tally keys revoke ${EXAMPLE_ID}`],
     },

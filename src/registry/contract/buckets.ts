@@ -21,8 +21,8 @@ import { AWS_REFUSALS, bodyOf, bucketName, flag, pageOf, textOf, timeOf, timeOfM
 import type { Row, RowKey } from './row.ts';
 
 const webhook = z.object({
-  url: z.string().describe('Where the store posts events, with HOST in place of what only its network knows.'),
-  token: z.string().describe('What lets it post them. It cannot be shown again.'),
+  url: z.string().describe('Where the store posts events. Replace HOST with the receiver as the store sees it.'),
+  token: z.string().describe('The secret that the store must send. Tally cannot show it again.'),
 });
 
 const addedBucket = bucket.extend({
@@ -70,7 +70,7 @@ export const webhookFields = { url: 'url', token: 'token' } as const;
 /** How a store sends its token, which differs from store to store. */
 export function webhookHints(): readonly string[] {
   return [
-    'The token is not shown again. Give it to the store as bearer token or password, or append /TOKEN to the URL if it can set only that.',
+    'Tally cannot show the token again. Give it to the store as a bearer token or password, or append /TOKEN to the URL if the store can set only a URL.',
   ];
 }
 
@@ -135,7 +135,7 @@ export const bucketRows = {
     operation: 'rotateToken',
     summary: "Creates a token for a bucket's webhook.",
     description:
-      'The token before it stays valid, so that the store can go on posting until it has the new one; any older one ends. If a token has leaked, create two.',
+      'The previous token stays valid, so that the store can keep posting until you give it the new one; older ones end. If a token has leaked, rotate twice.',
     scope: 'admin',
     params,
     answer: webhook.extend({ bucket: z.string() }),
@@ -220,7 +220,7 @@ export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
 
 /**
  * A bucket as readers, who aren't administrators, see it: how far its index can be relied on. The times of the last event and of the last
- * full compare concern keys of the whole bucket.
+ * full comparison concern keys of the whole bucket.
  */
 export function readerView(record: BucketRecord, status: BucketStatus, readable: Readable): ShownBucket {
   const { bucket: name, last_event_at, last_compared_at, status: shown, gaps } = bucketView(record, status);

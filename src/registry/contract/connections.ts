@@ -32,7 +32,7 @@ export const requestFields = {
 };
 
 export const BY_HAND =
-  'Whether a person has wired the bucket: Tally leaves the notification, or the rule with its transformer and the trail, to them. It creates only the subscription and the statement that it needs, and trusts the first event that arrives through this source. Default: as stored, else false.';
+  'Whether a person wires the bucket: Tally leaves the notification, or the rule with its transformer and the trail, to them, and creates only the subscription and the policy statement that it needs. Default: as stored, else false.';
 
 const touched = z
   .object({
@@ -151,7 +151,7 @@ export const connectionRows = {
     operation: 'changeNotification',
     summary: "Removes the bucket's notification temporarily, or restores it.",
     description:
-      'Use this while creating another notification that would overlap with it. Only this operation restores it. Events in between are lost, so a re-index follows. While the response has the state `applying`, send the request again.',
+      'Use this while an overlapping notification must exist for a short time. Events in the meantime are lost, so a re-index follows. Only this operation restores the notification. While the response has the state `applying`, send the request again.',
     scope: 'admin',
     params,
     body: z.strictObject(
@@ -166,7 +166,7 @@ export const connectionRows = {
         words: 'bucket pause <bucket>',
         summary: "Removes a bucket's notification temporarily.",
         description:
-          'Use this while creating another notification that would overlap with it. Events in between are lost, so a re-index follows. Only `tally bucket resume NAME` restores it.',
+          'Use this while an overlapping notification must exist for a short time. Events in the meantime are lost, so a re-index follows. Only `tally bucket resume NAME` restores the notification.',
         fixed: { paused: true },
         text: ({ bucket }: ConnectionView) => `Notification removed from ${bucket}. Its events do not arrive.`,
         hints: ({ bucket }: ConnectionView) => [`To restore it: \`tally bucket resume ${shellWord(bucket)}\``],
@@ -192,7 +192,7 @@ export const connectionRows = {
     example: PHOTOS,
     cli: {
       words: 'doctor <bucket>',
-      description: 'This only reads. Each finding has a command or a statement to paste. The exit code is 1 if there is any.',
+      description: 'This only reads. Each finding has a command or a statement to paste. The exit code is 1 if there are findings.',
       text: ({ bucket, status, findings }: Diagnosis) => [`${bucket}: ${status}`, ...findings.map(findingText)].join('\n'),
       fails: ({ status }: Diagnosis) => status !== 'ok',
       examples: ['tally doctor photos'],

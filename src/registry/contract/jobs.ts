@@ -36,7 +36,7 @@ const changeBody = z
         deletions: z
           .enum(['allowed', 'declined'])
           .describe(
-            "What happens to the deletions that the job held back. `allowed`: a new job, returned here, may make that many. `declined`: the documents stay, and the bucket's status is `differs` until another job finds them again; a job that was allowed to delete them is cancelled.",
+            "What happens to the deletions that the job held back. `allowed`: a new job, returned here, may make that many. `declined`: the documents stay, Tally cancels any job that was allowed to delete them, and the bucket's status is `differs` until another job finds them again.",
           ),
       }),
     ],
@@ -104,7 +104,7 @@ export const jobRows = {
     example: { query: { bucket: 'photos', limit: 10 } },
     cli: {
       words: 'jobs [id]',
-      summary: 'Lists re-index jobs (newest first), or one job.',
+      summary: 'Lists re-index jobs, newest first, or shows one job.',
       columns: jobColumns,
       none: 'There are no jobs.',
       examples: ['tally jobs', 'tally jobs --bucket photos'],
@@ -155,7 +155,7 @@ export const jobRows = {
         'decline',
         { deletions: 'declined' },
         'Declines the deletions that a job held back.',
-        'The documents stay, and this cancels any job that was allowed to delete them. The next job that finds them asks again.',
+        'The documents stay, and Tally cancels any job that was allowed to delete them. The next job that finds them asks again.',
       ),
     ],
   },

@@ -82,7 +82,7 @@ export const objectRows = {
     operation: 'listChanges',
     summary: "Follows a bucket's index: puts and deletions, from old to new.",
     description:
-      'Without `after`, the feed begins with everything that the index holds. Each object appears as it is now, at the place of its latest write. Store the `cursor` once the items are applied, and continue with it as `after`: at once while `more` is true, else after a second. Nothing is skipped, and an item may come again: apply it if its `clock` is not below the one that you have. `reset` means that deletions may be missing, because you were away for longer than a week, the index was made again or restored, or your grants changed: begin with an empty copy at the `cursor` of that answer.',
+      'Without `after`, the feed begins with everything that the index holds. Each object appears as it is now, at the position of its latest write. Store the `cursor` once the items are applied, and continue with it as `after`: at once while `more` is true, else after a second. Nothing is skipped, and an item may come again: apply it if its `clock` is not below the one that you have. `reset` means that deletions may be missing, because you were away for longer than a week, the index was made again or restored, or your grants changed: begin with an empty copy at the `cursor` of that answer.',
     scope: 'read',
     heavy: 'search',
     query: z.strictObject({

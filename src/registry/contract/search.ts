@@ -69,7 +69,7 @@ export const filterFields = {
     .describe('NAME=VALUE: only objects with this user metadata, without x-amz-meta-; NAME: with any value. Each of several must match.'),
   deleted: flag
     .exactOptional()
-    .describe('`true`: objects deleted in the last 7 to 14 days, only by bucket, key, prefix, contains and match.'),
+    .describe('`true`: only objects deleted in the last 7 to 14 days. Combines only with bucket, key, prefix, contains and match.'),
   deleted_after: moment.exactOptional().describe('Only objects deleted at or after this moment.'),
   deleted_before: moment.exactOptional().describe('Only objects deleted before this moment.'),
 } as const;
@@ -81,7 +81,7 @@ export const searchQuery = z.strictObject({
     .describe('The order: by bucket and key (the default), or by this field, then by bucket and key. A missing value counts as −1.'),
   order: oneOf(sortOrders).exactOptional().describe('Ascending (the default) or descending.'),
   as_of: flag.exactOptional().describe("`true`: the response shows how far each named bucket's index can be relied on."),
-  total: flag.exactOptional().describe('`true`: the response has the total number of results.'),
+  total: flag.exactOptional().describe('`true`: also count the results, up to 10,000.'),
   limit,
   cursor: cursor.exactOptional(),
 });

@@ -12,7 +12,7 @@ const REQUESTS_MAX = 300;
 const WAIT_MIN_MS = 500;
 
 /** What to say if the passes don't end. */
-export const NOT_SHOWN_YET = 'AWS does not show yet what was made';
+export const NOT_SHOWN_YET = 'AWS does not show the change yet';
 
 interface ApplyParts {
   /** Sends one pass's request. */

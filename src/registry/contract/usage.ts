@@ -50,7 +50,7 @@ export const usageRows = {
         .describe(
           'How to group, by one or more of: the next folder below the prefix (in one bucket, at most 8 levels), the extension, the storage class, the size (below 1K, 1M, 100M, 1G and 10G, and `larger`), the time since the last modification (1d, 7d, 30d, 90d, 365d and `older`), or the bucket. Each size and age group excludes the ones before it. Absent: everything in one sum.',
         ),
-      limit: limit.describe('The most groups of one kind, 1 to 1,000. The default is 100. Sizes and ages are never cut.'),
+      limit: limit.describe('The most groups of each kind (sizes and ages are always complete).'),
     }),
     answer: z.object({
       ...sums,

@@ -34,7 +34,9 @@ const params = z.object({
     .string(must('must be text'))
     .regex(PERSON, 'must be the id of a user, an e-mail address, or sub: with a subject')
     .refine((text) => !hasSecret(text), 'must not contain an API key or a token, because it is shown')
-    .describe("A user's ID. For a role, also the e-mail address, which the issuer must have verified, or `sub:` with the subject."),
+    .describe(
+      "A user's ID, as shown in the list. To change the role, also an e-mail address that the issuer has verified, or `sub:` and the subject.",
+    ),
 });
 
 const EXAMPLE_ID = '0aB1cD2eF3gH4iJ5kL6mN7';
@@ -53,8 +55,8 @@ export type UserChange = z.output<typeof changeBody>;
 const appointment = appointmentSchema
   .omit({ bound_to: true })
   .extend({
-    created_at: time.describe('When it was made.'),
-    expires_at: time.describe('When it ends, unless the person logs in before then.'),
+    created_at: time.describe('When the person was appointed.'),
+    expires_at: time.describe('When the appointment expires, unless the person logs in before then.'),
   })
   .meta({ id: 'Appointment', description: 'Makes a person an administrator at their first login.' });
 export type AppointmentAnswer = z.infer<typeof appointment>;

@@ -53,7 +53,7 @@ describe('the command line', () => {
     const named = await tally(['login', '--registry', 'http://127.0.0.1:1']);
     expect([named.code, named.stderr]).toEqual([69, expect.stringContaining('http://127.0.0.1:1')]);
     const unnamed = await tally(['login']);
-    expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('name the catalog')]);
+    expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('knows no catalog')]);
     const plain = await tally(['search', 'cat', '--registry', 'http://registry.example.com'], { TALLY_API_KEY: NO_KEY });
     expect([plain.code, plain.stderr]).toEqual([64, expect.stringContaining('must use https')]);
     expect(world.registry.asked).toEqual([]);

@@ -155,7 +155,7 @@ describe('stored credentials', () => {
     'that are damaged are refused: %s',
     async (text) => {
       writeFileSync(world.file, text);
-      await refused(/is not as Tally writes it/);
+      await refused(/is damaged/);
     },
   );
 
@@ -164,6 +164,6 @@ describe('stored credentials', () => {
     writeFileSync(world.file, '{"format":2}');
     await refused(/another version of Tally/);
     writeFileSync(world.file, right.replaceAll(world.registry.url, 'http://example.com'));
-    await refused(/is not as Tally writes it/);
+    await refused(/is damaged/);
   });
 });

@@ -206,7 +206,7 @@ describe.each(acts.map((act) => [act.event, act.operation, act] as const))(
       const before = await everything();
       const refusal = {
         code: 'audit.unavailable',
-        reason: expect.stringMatching(`^the audit record of ${event} could not be stored.*disk is full`),
+        reason: expect.stringMatching(`^Tally did nothing, because it could not store the audit record of ${event} .*disk is full`),
       };
       await expect(ask(operation, request, by)).rejects.toMatchObject(refusal);
       expect(await everything()).toEqual(before);

@@ -37,9 +37,9 @@ describe('a change of a bucket', () => {
   });
 
   it.each([
-    [{ topic_arn: THEIR_TOPIC }, /with the source notification Tally makes the topic.*"topic" if S3.*"routed" if a rule/],
+    [{ topic_arn: THEIR_TOPIC }, /with the source notification, Tally creates the topic.*"topic" if S3.*"routed" if an EventBridge rule/],
     [{ source: 'eventbridge' as const, topic_arn: THEIR_TOPIC }, /with the source eventbridge/],
-    [{ source: 'topic' as const }, /must be given/],
+    [{ source: 'topic' as const }, /needs the ARN/],
     [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /standard topics only/],
   ])('is refused if it cannot be: %j', async (request, message) => {
     const world = await startConnected();

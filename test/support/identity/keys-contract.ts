@@ -107,7 +107,7 @@ export function keysContract(name: string, open: () => Promise<TwoStores>): void
       expect(items).toHaveLength(50);
       await expect(b.create(ann)).rejects.toMatchObject({
         code: 'api-key.limit',
-        message: expect.stringContaining('50 API keys that are ACTIVE'),
+        message: expect.stringContaining('50 ACTIVE API keys'),
       });
     });
 
