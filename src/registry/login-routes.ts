@@ -331,7 +331,7 @@ async function decide(allow) {
       const output = document.querySelector('output');
       output.textContent = body.code;
       output.focus();
-      return report('The code is shown below. It is valid for one minute.');
+      return report('Copy the code below. It is valid for one minute.');
     }
     report('The login was refused. You can close this page.');
   } catch {
@@ -406,12 +406,12 @@ export function consentPage({ email, emailVerified, userId, flow, machine, token
     <h1>Log in to Tally on ${where}?</h1>
     <p>
       A program asks to use Tally with your rights. Allow it only if you have just started this login
-      yourself${flow === 'paste' ? ', in a terminal or a notebook of yours' : ' on this machine'}.
+      yourself${flow === 'paste' ? ', in your own terminal or notebook' : ' on this machine'}.
     </p>
     <dl>
       <dt>You are</dt>
       <dd>${email}${emailVerified ? '' : ' (not verified)'}</dd>
-      <dt>User id</dt>
+      <dt>User ID</dt>
       <dd>${userId}</dd>
       <dt>Machine</dt>
       <dd>${machine ?? 'not named'}</dd>
@@ -422,7 +422,7 @@ export function consentPage({ email, emailVerified, userId, flow, machine, token
     </div>
     <p role="status" aria-live="polite"></p>
     <section id="paste" hidden>
-      <p>Copy this code into the program that waits for it. Give it to no other person.</p>
+      <p>Paste this code into the program that is waiting for it. Show it to nobody else.</p>
       <output tabindex="0" aria-label="Login code"></output>
       <button type="button" id="copy">Copy the code</button>
     </section>

@@ -263,7 +263,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       const answer = await fetch(`${world.url}/v1/session`, { headers: { authorization: `Bearer ${secret}` } });
       expect(answer.status).toBe(200);
       await page.getByRole('button', { name: 'Copy and close' }).click();
-      await page.getByText('does not permit copying').waitFor();
+      await page.getByText('does not allow copying').waitFor();
       // Bug: the list behind the dialog did not have it
       await page.locator('th', { hasText: 'nightly <b>export</b>' }).waitFor();
       await page.getByRole('button', { name: 'Close', exact: true }).click();

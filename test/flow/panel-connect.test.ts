@@ -116,7 +116,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     now.isNew = true;
     now.isEmbedded = true;
     const { page } = await open('?page=add&bucket=photos');
-    await page.locator('p.quiet', { hasText: 'nothing is made in AWS' }).waitFor();
+    await page.locator('p.quiet', { hasText: 'Tally creates nothing in AWS' }).waitFor();
     expect(await page.getByRole('alert').count()).toBe(0);
     // Bug: the page said what it takes in AWS, and offered to read AWS again
     expect(

@@ -116,10 +116,10 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     expect(await page.title()).toBe('Overview · Tally');
     await context.setOffline(true);
     await follow(page, 'activity');
-    await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor();
+    await page.locator('.banner', { hasText: 'The registry does not answer.' }).waitFor();
     await context.setOffline(false);
     await page.getByRole('region', { name: 'Jobs' }).waitFor();
-    await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor({ state: 'detached' });
+    await page.locator('.banner', { hasText: 'The registry does not answer.' }).waitFor({ state: 'detached' });
   });
 
   it('shows an error as an error, without the rows of the search before', async () => {

@@ -114,7 +114,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
       'acme-legacy',
     ]);
     expect(await you.nth(1).innerText()).toMatch(/Check its connection\s+3 h ago$/);
-    expect(await you.nth(4).innerText()).toMatch(/Tally could not handle 2 messages\s+Show the letters/);
+    expect(await you.nth(4).innerText()).toMatch(/Tally could not process 2 messages\s+Show the letters/);
     const atIt = page.getByRole('region', { name: 'Tally is working on it' });
     await atIt.getByText('running, 43 %').waitFor();
     await atIt.getByText('left', { exact: false }).first().waitFor();
@@ -245,7 +245,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     expect((await rows.nth(1).innerText()).split('\t')[0]).toBe('acme-partner-drop');
     const scratch = rows.filter({ hasText: 'acme-scratch' });
     const day = await scratch.getByRole('img').getAttribute('aria-label');
-    expect(day).toBe('Last 24 hours: in agreement, changes may be missing, Tally repairs it');
+    expect(day).toBe('Last 24 hours: in agreement, changes may be missing, being repaired');
     // what has lasted for a minute is seen too
     expect(Number(await rows.filter({ hasText: 'acme-reports' }).locator('rect.differs').getAttribute('x'))).toBeLessThan(0.995);
     const sums = scratch.locator('td.number');
@@ -271,7 +271,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     const page = await open('?page=bucket&bucket=acme-clickstream&tab=connection');
     await page.locator('.findings .state.bad', { hasText: 'broken' }).waitFor();
     await openPanel(page, panel.world().url, '?page=bucket&bucket=acme-scratch&tab=connection');
-    await page.getByText('In order').waitFor();
+    await page.getByText('No problems').waitFor();
     // green is compared and equal, and nothing else
     expect(await page.locator('section .good').filter({ hasText: 'No problems' }).count()).toBe(0);
     refuses = 'doctor';

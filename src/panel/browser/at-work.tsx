@@ -40,7 +40,7 @@ const lookTexts: Readonly<Record<Look, string>> = {
   unknown: 'never fully compared',
   agrees: 'in agreement',
   gap: 'changes may be missing',
-  repairs: 'Tally is repairing it',
+  repairs: 'being repaired',
   differs: 'differs',
 };
 

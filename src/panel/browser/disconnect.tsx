@@ -46,7 +46,7 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
 function Kept({ of }: { readonly of: AnswerTo<'DELETE /v1/buckets/{bucket}'>['kept'] }) {
   return (
     <>
-      <p>Left in AWS, because others have changed it or may need it:</p>
+      <p>Left in AWS, because someone else changed it or may need it:</p>
       <ul>
         {of.map(({ name, reason }) => (
           <li key={name}>
