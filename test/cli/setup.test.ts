@@ -82,8 +82,4 @@ describe('tally setup', () => {
     const json = await run('setup --json');
     expect(JSON.parse(json.stdout)).toMatchObject({ parts: expect.arrayContaining([expect.objectContaining({ state: 'different' })]) });
   });
-
-  it('refuses what is no region', async () => {
-    expect(await createWorld('absent').run('setup --region', 'europe')).toMatchObject({ exitCode: 64 });
-  });
 });

@@ -83,14 +83,6 @@ describe('connecting a bucket', () => {
     expect(gap && 'held' in gap ? { held: gap.held } : {}).toEqual(held);
   });
 
-  it('opens no such gap again for a bucket that is connected', async () => {
-    const world = setUp();
-    await world.connect();
-    await removeRecord(world.state, markId('photos'));
-    await world.connect({ enrich: 'head' });
-    expect(await world.allGaps()).toEqual([]);
-  });
-
   it('never stores a record whose gap is not stored, and opens the gap though a worker removed it just before', async () => {
     const fault = new FaultError('index.unreachable', 'gone');
     const failing = setUp((state) => ({

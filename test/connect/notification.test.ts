@@ -42,10 +42,6 @@ describe('a notification configuration', () => {
     expect(parseNotification(xml)).toEqual({ ok: true, configuration: { entries: [found], eventBridge: true } });
   });
 
-  it('may be empty', () => {
-    expect(parseNotification('<NotificationConfiguration/>')).toEqual({ ok: true, configuration: { entries: [], eventBridge: false } });
-  });
-
   it.each([
     ['a configuration of a new kind', root(`${TOPIC}<StreamConfiguration><Id>b</Id></StreamConfiguration>`), /StreamConfiguration/],
     ['a new element', root(TOPIC.replace('</Id>', '</Id><Priority>1</Priority>')), /Priority/],

@@ -29,12 +29,6 @@ describe('a check of a connection is due', () => {
   const due = (last: ConnectionCheck | undefined, connection: Connection) =>
     isCheckDue({ connection, ...(last && { connectionCheck: last }) }, NOW);
 
-  it('at once, then every hour', () => {
-    expect(due(undefined, applied)).toBe(true);
-    expect(due(checked('ok', { atMs: NOW - HOUR_MS + 1 }), applied)).toBe(false);
-    expect(due(checked('ok'), applied)).toBe(true);
-  });
-
   it.each(['broken', 'unknown'] as const)(
     'Fix: after as long as it has been %s, from a minute to an hour, since that is shown until then',
     (state) => {

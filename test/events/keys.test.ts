@@ -39,14 +39,6 @@ describe('a key that is spelled in an unknown way', () => {
 });
 
 describe('what can be a key', () => {
-  test.each([
-    ['nothing', ''],
-    ['1,025 bytes of ASCII', 'x'.repeat(1_025)],
-    ['half a surrogate pair', 'a\ud800'],
-  ])('%s cannot', (_, text) => {
-    expect(isValidKey(text)).toBe(false);
-  });
-
   test('is decided by bytes', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 1_100, size: 'max' }), (text) => {

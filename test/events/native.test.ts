@@ -94,14 +94,6 @@ describe('a native record', () => {
     expect(recordOf(nativeBody({}, { eventTime }))).not.toHaveProperty('eventTimeMs');
   });
 
-  test('of an event without effect is ignored, whatever the rest of it looks like', () => {
-    expect(recordOf(nativeBody({ size: 'x' }, { eventName: 'ObjectAcl:Put' }))).toMatchObject({
-      bucket: 'media',
-      key: '',
-      change: { kind: 'ignored', reason: 'no-effect' },
-    });
-  });
-
   test('keeps at most 128 characters of its event name, and no half character', () => {
     const { eventName } = recordOf(nativeBody({}, { eventName: `${'x'.repeat(127)}😀` }));
     expect(eventName).toHaveLength(128);

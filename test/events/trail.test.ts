@@ -18,14 +18,6 @@ describe('an audit-trail record', () => {
     expect(recordOf(trailBody({}, { eventTime: '' })).eventTimeMs).toBe(Date.parse('2026-03-01T08:30:07Z'));
   });
 
-  test('of DeleteObjects names no key: a bulk delete', () => {
-    expect(recordOf(trailBody({ key: undefined, delete: '' }, { eventName: 'DeleteObjects' }))).toMatchObject({
-      bucket: 'media',
-      key: '',
-      change: { kind: 'bulk-deleted' },
-    });
-  });
-
   test('of a call that names no bucket is ignored, not rejected', () => {
     expect(recordOf(trailBody({}, { eventName: 'ListBuckets', requestParameters: null }))).toMatchObject({
       bucket: '',

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { postedTo, unwrapPosted, webhookOf } from '../../src/events/webhook.ts';
-import { messagesOf } from '../support/event-fixtures.ts';
+import { unwrapPosted } from '../../src/events/webhook.ts';
 import { nativeRecord } from '../support/worlds/ingest.ts';
 
 const recordsOf = (body: unknown, bucket = 'photos') => {
@@ -10,12 +9,6 @@ const recordsOf = (body: unknown, bucket = 'photos') => {
 };
 
 describe('what was posted to a webhook', () => {
-  it('is known by the attribute that the receiver writes, and nothing else is', () => {
-    expect(webhookOf(postedTo('photos'))).toBe('photos');
-    expect(webhookOf({})).toBeUndefined();
-    expect(webhookOf({ 'tally-webhook': { dataType: 'Binary' } })).toBeUndefined();
-  });
-
   it('says of a key that it changed, and nothing else, not even when', () => {
     const object = { etag: 'e', sizeBytes: 1, versionId: 'v' };
     const body = { Records: [nativeRecord('a.jpg', { eventTimeMs: 1_767_323_045_000, object })] };
@@ -67,18 +60,4 @@ describe('what was posted to a webhook', () => {
       { ok: true, record: { bucket: 'photos', change: { kind: 'ignored', reason: 'no-effect' } } },
     ]);
   });
-
-  it.each(messagesOf('other-stores').map((message) => [message.provenance.store, message.operation, message] as const))(
-    'is read as each store writes it: %s, %s',
-    (_store, _operation, { body }) => {
-      const name = /"name":\s*"([^"]+)"/.exec(body)?.[1] ?? '';
-      const results = recordsOf(body, name);
-      expect(results.length).toBeGreaterThan(0);
-      for (const result of results) {
-        if (!result.ok) throw new Error(JSON.stringify(result));
-        expect(Object.keys(result.record)).not.toEqual(expect.arrayContaining(['sequencer']));
-        expect(result.record).toMatchObject({ dialect: 'webhook', bucket: name });
-      }
-    },
-  );
 });
