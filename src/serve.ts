@@ -10,7 +10,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import type { Embedded } from './demo/server.ts';
 import { RequestError } from './base/request-error.ts';
 import { processActor } from './process/process-actor.ts';
-import { acquireServeLock } from './store/sqlite/file.ts';
+import { acquireServeLock } from './store/sqlite/connection.ts';
 import { systemClock } from './process/clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './process/metrics-and-log.ts';
 import { createReindexing, ingestParts } from './serve/roles.ts';

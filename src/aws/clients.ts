@@ -7,12 +7,11 @@ import { SNSClient } from '@aws-sdk/client-sns';
 import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
-import type { Endpoints } from './endpoints.rules.ts';
-import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
+import { type Endpoints, LEGACY_HOST, regionInQueueUrl } from './addresses.rules.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withDirectRequests } from './sqs-requests.ts';
 
-export interface AwsClientOptions {
+interface AwsClientOptions {
   /** The region for everything whose queue URL, ARN or bucket record contains no region. */
   readonly region: string;
   /** From the SDK's own variables (AWS_ENDPOINT_URL_SQS, else AWS_ENDPOINT_URL …) or the profile; absent: AWS itself. */
@@ -207,4 +206,45 @@ function handlerOptions(requestTimeout: number, maxSockets: number, proxyEnv: Pr
     httpAgent: agent,
     httpsAgent: agent,
   };
+}
+
+// ── where requests about a queue are sent, and for which region they are signed: both follow from its URL ──────────
+
+/** An endpoint that replaces the one of AWS; absent: the SDK finds the endpoint by the region. */
+interface ExplicitEndpoint {
+  readonly endpoint?: string;
+  readonly useFipsEndpoint?: false;
+  readonly useDualstackEndpoint?: false;
+}
+
+interface QueueAddress extends ExplicitEndpoint {
+  readonly region: string;
+}
+
+/**
+ * The address of a queue. A given endpoint comes first. For a regular host of SQS, and for a legacy one, the SDK finds the
+ * endpoint, so that its switches for FIPS and dual-stack endpoints apply. Any other host is used as it is.
+ */
+function queueAddress(queueUrl: string, given: { readonly region: string; readonly endpoint: string | undefined }): QueueAddress {
+  const { host, origin } = new URL(queueUrl);
+  const region = regionInQueueUrl(queueUrl) ?? given.region;
+  // private DNS names of VPC endpoints do not cover the legacy hosts
+  const isRegular = host === regularHost(region) || LEGACY_HOST.test(host);
+  return { region, ...explicitEndpoint(given.endpoint ?? (isRegular ? undefined : origin)) };
+}
+
+/** The client options for an endpoint. The SDK refuses an endpoint together with its switches for FIPS and dual-stack, so they are off. */
+function explicitEndpoint(endpoint: string | undefined): ExplicitEndpoint {
+  return endpoint === undefined ? {} : { endpoint, useFipsEndpoint: false, useDualstackEndpoint: false };
+}
+
+/** The host that the SDK's own rules give to SQS in a region. They know the domains of all partitions. */
+function regularHost(region: string): string | undefined {
+  try {
+    const { endpointProvider } = new SQSClient({ region }).config;
+    return endpointProvider({ Region: region, UseFIPS: false, UseDualStack: false }).url.host;
+  } catch {
+    // what is in the place of the region is no name of a region
+    return undefined;
+  }
 }

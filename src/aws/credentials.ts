@@ -5,12 +5,12 @@
  * words it differently, faults name only the chain, and test/aws/credentials.test.ts, which runs the real chain, fails.
  */
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 
 /** Returns the credentials that are valid now. Throws {@link CredentialsError}. */
 export type CredentialsProvider = () => ReturnType<ReturnType<typeof defaultProvider>>;
 
-/** The AWS credentials cannot be obtained. It has the name of the SDK's own error, by which refusals.ts recognises it. */
+/** The AWS credentials cannot be obtained. It has the name of the SDK's own error, by which faults.ts recognises it. */
 class CredentialsError extends Error {
   override readonly name = 'CredentialsProviderError';
 }

@@ -7,7 +7,7 @@ import type { PresentState } from '../ordering/document.ts';
 import { FaultError } from '../base/fault.ts';
 import { inTime } from '../base/in-time.ts';
 import type { Clock } from '../process/clock.ts';
-import { type S3Answer, type S3Question, type S3Refusal, questionText } from './s3-faults.ts';
+import { type S3Answer, type S3Question, type S3Refusal, questionText } from './faults.ts';
 import { sendHead, type HeadInput, type HeadOptions, type HeadOutput } from './s3-head.ts';
 
 export type Reply<Output> =

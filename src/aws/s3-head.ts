@@ -9,7 +9,7 @@ import { getEndpointFromInstructions } from '@smithy/core/endpoints';
 import { HttpRequest, type HttpResponse } from '@smithy/core/protocols';
 import { isThrottlingError, isTransientError, getRetryAfterHint } from '@smithy/core/retry';
 import { LRUCache } from 'lru-cache';
-import type { S3Answer } from './s3-faults.ts';
+import type { S3Answer } from './faults.ts';
 import { createRequestSigner, encode } from './request-signer.ts';
 
 export interface HeadInput {

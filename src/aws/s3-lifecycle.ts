@@ -11,7 +11,7 @@ import { FaultError } from '../base/fault.ts';
 import type { BucketLifecycle } from './storage.ts';
 import type { Clock } from '../process/clock.ts';
 import { createAsk, isFromS3, ownerInput } from './s3-ask.ts';
-import { questionText, s3Fault, type S3Question, type S3Refusal } from './s3-faults.ts';
+import { questionText, s3Fault, type S3Question, type S3Refusal } from './faults.ts';
 
 interface S3LifecycleDependencies {
   readonly clientFor: (region: string) => S3Client;

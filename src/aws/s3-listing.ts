@@ -8,11 +8,11 @@ import { decodeFormKey } from '../events/fields.ts';
 import { FaultError } from '../base/fault.ts';
 import { detached } from '../ordering/detached.ts';
 import { compareKeys } from '../base/key-order.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import type { BucketListing, ListedObject, ListingPage } from './storage.ts';
 import type { Clock } from '../process/clock.ts';
 import { createAsk, hasBody, isRepeated, observedAt, presentState, ownerInput } from './s3-ask.ts';
-import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
+import { questionText, s3Fault, type S3Question } from './faults.ts';
 
 interface S3ListingDependencies {
   readonly clientFor: (region: string) => S3Client;

@@ -17,7 +17,7 @@ import type { ObjectStorage, ObservedState } from './storage.ts';
 import { createAsk, isAbsence, isFromS3, observedAt, type Ask, ownerInput, presentState } from './s3-ask.ts';
 import type { HeadOutput } from './s3-head.ts';
 import { createS3Listing } from './s3-listing.ts';
-import { type S3Answer, type S3Question, type S3Refusal, otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
+import { type S3Answer, type S3Question, type S3Refusal, otherRegionOf, questionText, s3Fault } from './faults.ts';
 import type { PresentState } from '../ordering/document.ts';
 
 interface S3StorageDependencies {

@@ -1,6 +1,6 @@
 /** Reads what AWS_PROFILE selects from the AWS SDK's shared files (~/.aws/config, or AWS_CONFIG_FILE), with the SDK's own reader. */
 import { CONFIG_PREFIX_SEPARATOR, loadConfig, NODE_REGION_CONFIG_FILE_OPTIONS } from '@smithy/core/config';
-import { endpointsBy, type Endpoints } from './endpoints.rules.ts';
+import { endpointsBy, type Endpoints } from './addresses.rules.ts';
 
 /** The values of the profile. They are undefined if the profile does not have them. */
 export interface SharedConfig {

@@ -2,7 +2,7 @@
 import { type SNSClient, ConfirmSubscriptionCommand } from '@aws-sdk/client-sns';
 import { FaultError } from '../base/fault.ts';
 import type { ConfirmSubscription } from './queues.ts';
-import { errorText } from './refusals.ts';
+import { errorText } from './faults.ts';
 
 const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):(\d{12}):[A-Za-z0-9_.-]{1,256}$/;
 

@@ -17,8 +17,8 @@ import { z } from 'zod';
 import { jsonOf } from '../base/json.ts';
 import type { Clock } from '../process/clock.ts';
 import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient } from './queues.ts';
-import { urlBeside } from './queue-url.rules.ts';
-import { isDenied, isMissing } from './refusals.ts';
+import { urlBeside } from './addresses.rules.ts';
+import { isDenied, isMissing } from './faults.ts';
 import { messageOf, SYSTEM_ATTRIBUTES, queueFault } from './sqs-receiver.ts';
 
 interface SqsClientDependencies {

@@ -17,7 +17,7 @@ import type { Clock } from '../process/clock.ts';
 import type { MessageAttribute, QueueMessage, QueueReceiver } from './queues.ts';
 import { IncomingMessage } from 'node:http';
 import { HttpResponse } from '@smithy/core/protocols';
-import { errorText, isCredentialsError, isDenied, isMissing } from './refusals.ts';
+import { errorText, isCredentialsError, isDenied, isMissing } from './faults.ts';
 
 interface SqsReceiverDependencies {
   /** A client for receiving only. */

@@ -6,10 +6,9 @@
  *      └── no second record: its process was killed, or the store refused the record, so the outcome is unknown
  */
 import { z } from 'zod';
-import { withoutPasswords } from './passwords.ts';
-import { printable } from './printable.ts';
+import { withoutPasswords, valueWithoutSecrets, withoutSecrets } from './secrets.ts';
+import { printable } from './texts.ts';
 import { nameOfActor, type Actor } from './actor.ts';
-import { valueWithoutSecrets, withoutSecrets } from './masked-secrets.ts';
 
 /** Everything that is audited. The list is closed: queries and alerts depend on the names. */
 export const auditEvents = [

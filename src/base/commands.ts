@@ -1,5 +1,5 @@
 /** Commands in texts for people (advice, reasons, findings): written as `tally …` in backticks, or as a line for a shell, with quoted words. */
-import { UNPRINTABLE } from './printable.ts';
+import { UNPRINTABLE } from './texts.ts';
 
 /** Returns a finding's fix as a part of a sentence: if it is a command, it is put in backticks. */
 export function inSentence(fix: string): string {

@@ -9,8 +9,7 @@
  */
 import { shellWord } from './commands.ts';
 import { docsPage } from './doc-pages.ts';
-import { withoutSecrets } from './masked-secrets.ts';
-import { withoutPasswords } from './passwords.ts';
+import { withoutSecrets, withoutPasswords } from './secrets.ts';
 
 /**
  * The circuits that a fault may concern (src/observing/circuits.ts), outer ones first:

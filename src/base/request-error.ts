@@ -1,4 +1,4 @@
-import { withoutSecrets } from './masked-secrets.ts';
+import { withoutSecrets } from './secrets.ts';
 
 /** The error codes of requests to the control plane (HTTP or command line), each with its HTTP status. */
 export const requestErrors = {

@@ -1,7 +1,7 @@
 /** `tally changes`: the feed of a bucket's index, as JSON lines. */
 import type { Command } from 'commander';
 import { defined } from '../base/defined.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import type { Operations } from '../registry/contract/contract.ts';
 import { shellWords } from '../base/commands.ts';
 import { withExamples } from './arguments.ts';

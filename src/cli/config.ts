@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { secretSettings } from '../settings/identity.ts';
 import { settingsSchema, type Settings, clientSecrets } from '../settings/settings.ts';
 import { indexUrlText } from '../settings/urls.ts';
-import { withoutPasswords } from '../base/passwords.ts';
-import { printable } from '../base/printable.ts';
+import { withoutPasswords } from '../base/secrets.ts';
+import { printable } from '../base/texts.ts';
 import { withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 

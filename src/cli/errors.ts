@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander';
 import { pageOfCode } from '../base/doc-pages.ts';
 import { FaultError, faults } from '../base/fault.ts';
-import { withoutPasswords } from '../base/passwords.ts';
+import { withoutPasswords } from '../base/secrets.ts';
 import { RequestError } from '../base/request-error.ts';
 
 /** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in shells. */

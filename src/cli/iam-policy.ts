@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { regionInQueueUrl } from '../aws/queue-url.rules.ts';
+import { regionInQueueUrl } from '../aws/addresses.rules.ts';
 import { bucketSources, type BucketSource } from '../records/bucket.ts';
 import { iamPolicy, iamRoles, type IamNames, type IamRole } from '../connect/permissions.rules.ts';
 import { withExamples } from './arguments.ts';

@@ -8,10 +8,9 @@ import { countColumns, jobAdvice, jobFields, kindNames } from '../registry/contr
 import type { ReindexRequest } from '../registry/contract/jobs.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { printable } from '../base/printable.ts';
+import { printable, countText } from '../base/texts.ts';
 import { hasEnded, heldBack } from '../registry/contract/job-state.ts';
 import { addOptions } from './from-rows.ts';
-import { countText } from '../base/texts.ts';
 import { answerText, joinedText, tableText } from './output.ts';
 import { exitCodes } from './errors.ts';
 import { jobKnown, type Progress } from './progress.ts';

@@ -1,7 +1,7 @@
 /** How commands print: tables and fields for people, JSON for programs. Text from outside reaches a terminal only escaped. */
 import { z } from 'zod';
 import type { Column, Columns, RowCommand } from '../registry/contract/command.ts';
-import { printable, UNPRINTABLE } from '../base/printable.ts';
+import { printable, UNPRINTABLE } from '../base/texts.ts';
 
 /** Returns JSON with every character escaped that {@link printable} escapes, on several lines unless `compact`. */
 export function jsonText(value: unknown, layout: 'pretty' | 'compact' = 'pretty'): string {

@@ -20,7 +20,7 @@ import { addLoginCommands } from './login.ts';
 import { addSetupCommand } from './setup.ts';
 import { addExplainCommand, addSearchCommand, addUsageCommand } from './search.ts';
 import { addServeCommand, addMcpCommand } from './serve.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import { RequestError } from '../base/request-error.ts';
 import { jsonText } from './output.ts';
 

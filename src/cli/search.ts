@@ -1,6 +1,6 @@
 import { defined } from '../base/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
-import { printable } from '../base/printable.ts';
+import { printable, ageOfText, countText, sizeText } from '../base/texts.ts';
 import type { OperationQuery } from '../registry/contract/contract.ts';
 import type { Explanation } from '../registry/contract/objects.ts';
 import type { StoredObject } from '../registry/contract/search.ts';
@@ -9,7 +9,6 @@ import type { Cli, JsonOption } from './cli.ts';
 import { addOptions, printAll } from './from-rows.ts';
 import { CSV_HEADING, csvLine } from '../ordering/csv.ts';
 import { fieldsText, jsonText, tableText, type Cell } from './output.ts';
-import { ageOfText, countText, sizeText } from '../base/texts.ts';
 import { sizeOf } from '../search/values.rules.ts';
 import type { Grouping } from '../registry/contract/usage.ts';
 

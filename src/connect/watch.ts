@@ -13,7 +13,7 @@ import type { BucketRecord, ConnectionCheck, WatchedState } from '../records/buc
 import { FaultError } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
 import { omit } from '../base/defined.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import type { Diagnosed } from './diagnose.ts';
 import { NOT_ENRICHED, statusOf, type Finding } from './finding.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';

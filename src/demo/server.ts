@@ -2,21 +2,27 @@
  * The embedded AWS: SQS, SNS and S3 in this process, for trying Tally on one machine. fauxqs implements them. This file
  * joins its parts, stores its data and adds event notifications to its buckets:
  *
- *   object written ──► notifications.ts ──► topic ──► bucket queue ──► Tally, which takes it for AWS
+ *   object written ──► s3.ts ──► topic ──► bucket queue ──► Tally, which takes it for AWS
  *
- * queues.ts, requests.ts and listing.ts correct where fauxqs differs from AWS.
+ * fauxqs.ts and s3.ts correct where fauxqs differs from AWS.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { RECEIVES_WANTED } from '../connect/shared.rules.ts';
 import type { Clock } from '../process/clock.ts';
-import { ACCOUNT, embeddedEndpoint, embeddedQueues } from './addresses.ts';
+import {
+  ACCOUNT,
+  embeddedEndpoint,
+  embeddedQueues,
+  correctQueues,
+  keepGivenBack,
+  releaseMessages,
+  createFauxqs,
+  type Fauxqs,
+  type Persistence,
+} from './fauxqs.ts';
 import { createEmbeddedClock } from './clock.ts';
-import { createFauxqs, type Fauxqs, type Persistence } from './fauxqs.ts';
-import { sortListings } from './listing.ts';
-import { notificationOf, watchObjects } from './notifications.ts';
-import { correctQueues, keepGivenBack, releaseMessages } from './queues.ts';
-import { correctRequests } from './requests.ts';
+import { sortListings, correctRequests, notificationOf, watchObjects } from './s3.ts';
 
 const TOPIC = 'tally-bucket-events';
 

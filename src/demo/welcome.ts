@@ -1,6 +1,6 @@
 import type { Settings } from '../settings/settings.ts';
 import { urlOf } from '../registry/server.ts';
-import { withoutPasswords } from '../base/passwords.ts';
+import { withoutPasswords } from '../base/secrets.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
 

@@ -1,5 +1,5 @@
 /** Functions that the dialects share: they read fields of unchecked JSON (an unreadable field is absent), and keys as stores spell them. */
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 
 /** A fault's reason repeats at most this many characters of a message. */
 const QUOTE_LENGTH_MAX = 60;

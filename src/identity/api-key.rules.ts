@@ -10,10 +10,11 @@
  */
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { hasSecret } from '../base/masked-secrets.ts';
-import { UNPRINTABLE } from '../base/printable.ts';
-import { keyScopes } from '../base/actor.ts';
+import { hasSecret } from '../base/secrets.ts';
+import { UNPRINTABLE } from '../base/texts.ts';
+import { keyScopes, type KeyScope, type Role } from '../base/actor.ts';
 import { base62Of, hashFor, isSameText, nameFor, SECRET_DIGITS } from './tokens.rules.ts';
+import type { UserRecord } from './user.rules.ts';
 
 const KEY_PREFIX = 'qk_';
 /** 62^6 is above 2^32. */
@@ -183,4 +184,39 @@ export function withoutKeys(current: UserKeys, ids: ReadonlySet<string>): UserKe
     keys: current.keys.filter(({ id }) => !ids.has(id)),
     revoked: current.revoked.filter((id) => !ids.has(id)),
   };
+}
+
+// ── what a key may do: never more than its owner, and every key may read ───────────────────────────────────────────
+
+/** A role from a claim is only known as of the owner's last login. After a week, it is too old for connecting or removing buckets. */
+const CLAIMED_ROLE_MAX_MS = 7 * DAY_MS;
+
+/** The scopes that a role permits. */
+export function scopesOfRole(role: Role): readonly KeyScope[] {
+  switch (role) {
+    case 'user':
+      return ['read'];
+    case 'admin':
+      return keyScopes;
+  }
+}
+
+/** The scopes of a key that requested none: what its owner may do, without `admin`. */
+export function scopesByDefault(role: Role): readonly KeyScope[] {
+  return scopesOfRole(role).filter((scope) => scope !== 'admin');
+}
+
+/** The requested scopes as stored: each once, in a fixed order, with `read`. */
+export function scopesAsStored(requested: readonly KeyScope[]): readonly KeyScope[] {
+  return keyScopes.filter((scope) => scope === 'read' || requested.includes(scope));
+}
+
+/** What a key may do now: its scopes at creation, as far as its owner may do it. */
+export function effectiveScopes(
+  stored: readonly KeyScope[],
+  { role, roleSource, lastLoginAtMs }: Pick<UserRecord, 'role' | 'roleSource' | 'lastLoginAtMs'>,
+  nowMs: number,
+): readonly KeyScope[] {
+  const isOld = roleSource === 'rule' && nowMs - lastLoginAtMs > CLAIMED_ROLE_MAX_MS;
+  return stored.filter((scope) => scopesOfRole(role).includes(scope) && !(scope === 'admin' && isOld));
 }

@@ -1,9 +1,8 @@
 /** Authentication with an API key: from a request's secret to its actor. */
 import type { KeyActor } from '../base/actor.ts';
-import { claimsCount, endsSoon, formOf, isSecretOf, keyIdOf, statusAt, type KeyRecord } from './api-key.rules.ts';
-import { effectiveScopes } from './key-scopes.rules.ts';
-import type { KnownUser, LoginRules } from './login-rules.rules.ts';
-import { failedKeyOf, type FailedAttempts, type FailedKey } from './audit-windows.ts';
+import { claimsCount, endsSoon, formOf, isSecretOf, keyIdOf, statusAt, type KeyRecord, effectiveScopes } from './api-key.rules.ts';
+import type { KnownUser, LoginRules } from './claims.rules.ts';
+import { failedKeyOf, type FailedAttempts, type FailedKey } from './audit.ts';
 import { updateRecord, readRecord } from '../store/stored.ts';
 import type { WithPorts } from '../store/store.ts';
 import { LRUCache } from 'lru-cache';

@@ -23,7 +23,7 @@ import {
 import { FaultError } from '../base/fault.ts';
 import type { Claims } from './claims.rules.ts';
 import { challengeOf } from './tokens.rules.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { Clock } from '../process/clock.ts';
 import type { IssuerSecrets } from './login.rules.ts';

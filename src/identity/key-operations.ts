@@ -18,15 +18,16 @@ import {
   statusAt,
   type UserKeys,
   withoutKeys,
+  scopesAsStored,
+  scopesByDefault,
+  scopesOfRole,
 } from './api-key.rules.ts';
 import { NO_ADMIN } from './authorise.rules.ts';
-import { scopesAsStored, scopesByDefault, scopesOfRole } from './key-scopes.rules.ts';
-import type { KnownUser, LoginRules } from './login-rules.rules.ts';
-import { printable } from '../base/printable.ts';
+import type { KnownUser, LoginRules } from './claims.rules.ts';
+import { printable } from '../base/texts.ts';
 import { RequestError } from '../base/request-error.ts';
 import { readPage, type Page, pagesOf, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
-import type { Audited } from './audited.ts';
-import { failedKeyOf, holderOf } from './audit-windows.ts';
+import { type Audited, failedKeyOf, holderOf } from './audit.ts';
 import { newKeySecret } from './random-texts.ts';
 import { readUser } from './users.ts';
 import type { WithPorts } from '../store/store.ts';

@@ -11,8 +11,8 @@
  */
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
-import { hasSecret } from '../base/masked-secrets.ts';
-import { UNPRINTABLE } from '../base/printable.ts';
+import { hasSecret } from '../base/secrets.ts';
+import { UNPRINTABLE } from '../base/texts.ts';
 import { challengeOf, derivedSecret, isSameText, NAME_DIGITS, nameFor, SECRET_DIGITS, tokenHashOf } from './tokens.rules.ts';
 
 /** A second factor may take a person some minutes. */

@@ -5,9 +5,9 @@
  *   begin ──► the issuer ──► its answer ──► user (users.ts), rules ──► session (sessions.ts) ──► cookie, or code for a client
  *
  * An API key needs no login: authenticate-key.ts creates its caller. What callers may do follows from each operation's scope
- * (identity/authorise.rules.ts), and what they may read from the grants (identity/grants/policy.ts).
+ * (identity/authorise.rules.ts), and what they may read from the grants (identity/grants/grants.ts).
  */
-import { identityOf, type Identity } from './claims.rules.ts';
+import { identityOf, type Identity, matchedRules, notAllowedReason, refusedText, type KnownUser } from './claims.rules.ts';
 import { FaultError } from '../base/fault.ts';
 import {
   beginLogin,
@@ -25,14 +25,13 @@ import {
   loginIdOfCode,
   type Redemption,
 } from './login.rules.ts';
-import { matchedRules, notAllowedReason, refusedText, type KnownUser } from './login-rules.rules.ts';
 import { isSameText, tokenHashOf } from './tokens.rules.ts';
 import { userIdOf, type UserRecord } from './user.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { Issuer, IssuerRequest, Statement } from './issuer.ts';
 import { readRecord, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import { randomName, randomSecret } from './random-texts.ts';
-import type { FailedAttempts } from './audit-windows.ts';
+import type { FailedAttempts } from './audit.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import { readUser, signIn, type SignInParts } from './users.ts';
 import type { WithPorts } from '../store/store.ts';

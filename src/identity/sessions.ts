@@ -1,6 +1,6 @@
 /** Sessions, which logins start, and which each request checks together with their users. */
 import type { SessionActor } from '../base/actor.ts';
-import type { KnownUser, LoginRules } from './login-rules.rules.ts';
+import type { KnownUser, LoginRules } from './claims.rules.ts';
 import { isOfSameTime, isSessionOver, isTokenOf, newSession, roleOfSession, type SessionRecord } from './session.rules.ts';
 import { isToken, nameFor, type TokenKind } from './tokens.rules.ts';
 import type { UserRecord } from './user.rules.ts';

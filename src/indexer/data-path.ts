@@ -12,8 +12,7 @@
  * Next: finish-record.ts decides a record and writes it; waiting.ts decides about a record that cannot be served now.
  */
 import { LRUCache } from 'lru-cache';
-import { unwrap, type Unwrapped } from '../events/envelope.ts';
-import { unwrapPosted, webhookOf } from '../events/webhook.ts';
+import { unwrap, type Unwrapped, unwrapPosted, webhookOf } from '../events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
 import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';

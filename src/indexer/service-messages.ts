@@ -2,7 +2,7 @@
 import { type BucketRecord, bucketRecordSchema, mayBeFedBy } from '../records/bucket.ts';
 import type { Unwrapped } from '../events/envelope.ts';
 import { deferDelayS, type Outcome } from '../events/outcome.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import { circuitOf, faultOf, type Fault } from '../base/fault.ts';
 import { isByWay } from '../events/proof.ts';
 import { forgetProof, noteArrivals, markDirty, type GapReports } from '../observing/gaps.ts';

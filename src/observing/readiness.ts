@@ -47,21 +47,16 @@ export function unknownSince(sinceMs: number | undefined, reason: string): Readi
 /** Looks are half a minute apart, and a look may wait for several answers that take up to 15 s each. */
 const LOOK_AGE_MAX_MS = 120_000;
 
-export interface LastLook {
-  /** Notes that a look has just succeeded. */
-  readonly looked: () => void;
-  /** Returns the check's answer while the last look is too old, or there was none; undefined while it counts. */
-  readonly unknown: () => ReadinessCheck | undefined;
-}
-
 /** Creates the memory of a check that looks at something repeatedly, and has not looked yet. `at` names the thing for people. */
-export function createLastLook(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, at: string): LastLook {
+export function createLastLook(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, at: string) {
   let last: { readonly nowMs: number; readonly monotonicMs: number } | undefined;
   return {
-    looked() {
+    /** Notes that a look has just succeeded. */
+    looked: (): void => {
       last = { nowMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
     },
-    unknown() {
+    /** Returns the check's answer while the last look is too old, or there was none; undefined while it counts. */
+    unknown: (): ReadinessCheck | undefined => {
       if (last !== undefined && clock.monotonicMs() - last.monotonicMs <= LOOK_AGE_MAX_MS) return undefined;
       return unknownSince(last?.nowMs, `this process has not looked at ${at}; the log says why, if that fails`);
     },
@@ -89,33 +84,23 @@ export function createReadiness(roles: readonly RoleName[], sources: readonly Ch
 /** After this long without an attempt, a failure says nothing about the present. A failed message is hidden for at most a quarter of an hour. */
 const FORGOTTEN_MS = 1_200_000;
 
-/** Why requests of one kind are failing, for readiness checks. `of`: their target, because one queue may fail while another works. */
-export interface LastFailure {
-  readonly succeeded: (of: string) => void;
-  readonly failed: (of: string, fault: Fault) => void;
-  /** Why the last request to this target, or to any, failed; undefined if it succeeded, or nothing was tried for twenty minutes. */
-  readonly current: (of?: string) => Fault | undefined;
-  /** For how long requests to this target have been failing; 0 if they are not. */
-  readonly forMs: (of: string) => number;
-}
-
-/** Creates the memory, in which nothing has failed yet. */
-export function createLastFailure(clock: Pick<Clock, 'monotonicMs'>): LastFailure {
+/** Creates the memory, in which nothing has failed yet. `of`: the requests' target, because one queue may fail while another works. */
+export function createLastFailure(clock: Pick<Clock, 'monotonicMs'>) {
   /** By target. There are as many as there are queues. */
   const last = new Map<string, { readonly fault: Fault; readonly atMs: number; readonly firstMs: number }>();
   return {
-    succeeded(of) {
-      last.delete(of);
-    },
-    failed(of, { code, reason }) {
+    succeeded: (of: string): void => void last.delete(of),
+    failed: (of: string, { code, reason }: Fault): void => {
       const atMs = clock.monotonicMs();
       last.set(of, { fault: { code, reason }, atMs, firstMs: last.get(of)?.firstMs ?? atMs });
     },
-    current(of) {
+    /** Why the last request to this target, or to any, failed; undefined if it succeeded, or nothing was tried for twenty minutes. */
+    current: (of?: string): Fault | undefined => {
       for (const [each, { atMs }] of last) if (clock.monotonicMs() - atMs >= FORGOTTEN_MS) last.delete(each);
       const [first] = last.values();
       return (of === undefined ? first : last.get(of))?.fault;
     },
-    forMs: (of) => clock.monotonicMs() - (last.get(of)?.firstMs ?? clock.monotonicMs()),
+    /** For how long requests to this target have been failing; 0 if they are not. */
+    forMs: (of: string): number => clock.monotonicMs() - (last.get(of)?.firstMs ?? clock.monotonicMs()),
   };
 }

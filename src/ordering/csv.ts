@@ -1,5 +1,5 @@
 /** Results as CSV (RFC 4180, lines end with a line feed). Tags and user metadata are JSON. */
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import type { ObjectDocument } from './document.ts';
 
 const COLUMNS = [

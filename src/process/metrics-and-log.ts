@@ -3,8 +3,8 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { faultOf, faults } from '../base/fault.ts';
 import { exportedAudit } from '../base/audit.ts';
-import { withoutPasswords } from '../base/passwords.ts';
-import { printable } from '../base/printable.ts';
+import { withoutPasswords } from '../base/secrets.ts';
+import { printable } from '../base/texts.ts';
 import type { Clock } from './clock.ts';
 import { seriesTable, type SeriesDefinition, type LogFields, type MetricName, type Telemetry } from './telemetry.ts';
 

@@ -7,7 +7,7 @@ import { AUTHENTICATION_FAILED, refusalOf, type Refusal } from '../identity/auth
 import { tokenPrefixes } from '../identity/tokens.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { AuthenticateKey } from '../identity/authenticate-key.ts';
-import type { KeyUses, FailedAttempts } from '../identity/audit-windows.ts';
+import type { KeyUses, FailedAttempts } from '../identity/audit.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import { requireOwnPage } from './guard.ts';
 import { isIP, type Socket } from 'node:net';

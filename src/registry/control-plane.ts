@@ -19,16 +19,24 @@ import {
 import { openApiOf } from './contract/openapi.ts';
 import { type AnyRequest, type Row, checkRequest } from './contract/row.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { ReadOwnAccess } from '../identity/grants/operations.ts';
+import type { ReadOwnAccess } from '../identity/grants/grants.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { createCallers, type Callers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health-listener.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { createPanelHandlers, type LoadFiles } from './panel.ts';
-import { addRoutes, requestReader, type Handler } from './routes.ts';
+import {
+  addRoutes,
+  requestReader,
+  type Handler,
+  createServer,
+  listenerOf,
+  type Address,
+  type Listener,
+  loggedProblemOf,
+} from './server.ts';
 import { createOperatorSocket } from './operator-socket.ts';
-import { createServer, listenerOf, type Address, type Listener, loggedProblemOf } from './server.ts';
 import type { Actor } from '../base/actor.ts';
 import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';

@@ -1,8 +1,7 @@
 import { rowsOfHealth, type HealthName } from './contract/contract.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { requireLocalHost } from './guard.ts';
-import { addRoutes, type Handler } from './routes.ts';
-import { createServer, listenerOf, type Address, type Listener } from './server.ts';
+import { addRoutes, type Handler, createServer, listenerOf, type Address, type Listener } from './server.ts';
 import type { Readiness } from '../observing/readiness.ts';
 
 interface HealthListenerParts extends HealthParts {

@@ -9,16 +9,15 @@ import { LOGIN_MS, type LoginRequest } from '../identity/login.rules.ts';
 import { nameOfActor, type Actor } from '../base/actor.ts';
 import { addressGroupOf } from '../identity/address-group.rules.ts';
 import { AUTHENTICATION_FAILED } from '../identity/authorise.rules.ts';
-import { scopesOfRole } from '../identity/key-scopes.rules.ts';
+import { scopesOfRole } from '../identity/api-key.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { Logins, Consent, Origin } from '../identity/logins.ts';
 import type { Sessions, StartedSession } from '../identity/sessions.ts';
-import type { ReadOwnAccess } from '../identity/grants/operations.ts';
+import type { ReadOwnAccess } from '../identity/grants/grants.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { addressOf, type CallerParts, type Callers, cookieIn, cookieNamesOf, cookieOf } from './caller.ts';
 import { LOOPBACK_HOST, requireOwnPage } from './guard.ts';
-import { requestReader, type Handler } from './routes.ts';
-import { loggedProblemOf } from './server.ts';
+import { requestReader, type Handler, loggedProblemOf } from './server.ts';
 import type { Problem } from './contract/problem.ts';
 
 /** What login needs in addition to how callers are identified. */

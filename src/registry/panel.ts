@@ -5,7 +5,7 @@ import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PanelName } from './contract/contract.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { Handler } from './routes.ts';
+import type { Handler } from './server.ts';
 
 /** Loads files by name: index.html, and a script and a style sheet whose names change with their content. */
 export type LoadFiles = () => Promise<ReadonlyMap<string, Uint8Array>>;

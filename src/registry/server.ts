@@ -1,4 +1,4 @@
-/** What all listeners share: limits, headers, problem documents. */
+/** What all listeners share: limits, headers, problem documents, and routes made of the contract's rows. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
@@ -9,6 +9,8 @@ import type { Telemetry } from '../process/telemetry.ts';
 import { requireSingleHeaders, boundConnections } from './guard.ts';
 import { pageOfCode } from '../base/doc-pages.ts';
 import { FaultError, faults, type FaultCode } from '../base/fault.ts';
+import { numericFields } from './contract/json-schema.ts';
+import { checkRequest, type AnyRequest } from './contract/row.ts';
 
 export interface Address {
   readonly host: string;
@@ -201,7 +203,7 @@ const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]>
 ] satisfies [string, [RequestErrorCode, string]][]);
 
 /** Returns an error's problem document, without details if the error is unexpected. */
-export function problemOf(error: unknown): Problem {
+function problemOf(error: unknown): Problem {
   if (error instanceof RequestError) return { ...error.extra, ...problem(statusOf(error.code), error.code, error.message) };
   if (error instanceof FaultError) return problemOfFault(error);
   const [code, detail] = (error instanceof Error && 'code' in error && frameworkErrors.get(error.code)) || [];
@@ -233,4 +235,44 @@ function unexpected(): Problem {
 
 function problem(status: number, code: RequestErrorCode | FaultCode, detail: string): Problem {
   return { type: pageOfCode(code), title: STATUS_CODES[status] ?? 'Error', status, detail, code };
+}
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+/** Adds a route for each row. `admit` throws, before the body is read, for callers who may not use it. */
+export function addRoutes<Name extends string>(
+  app: FastifyInstance,
+  rows: readonly PlacedRow<Name>[],
+  handlerOf: (row: PlacedRow<Name>) => Handler,
+  admit: (request: FastifyRequest, row: PlacedRow<Name>) => Promise<void> = async () => undefined,
+): void {
+  for (const row of rows) {
+    app.route({
+      method: row.method,
+      url: row.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      onRequest: (request) => admit(request, row),
+      handler: handlerOf(row),
+    });
+  }
+}
+
+/** Creates the function that reads a request as its row documents it. It throws as {@link checkRequest} does. */
+export function requestReader(row: PlacedRow): (request: FastifyRequest) => AnyRequest {
+  // computed at the first request, because computing all rows' fields would take a tenth of a start's CPU time
+  let numbers: ReadonlySet<string> | undefined;
+  return ({ params, query, body }) => {
+    numbers ??= numericFields(row.query);
+    return checkRequest(row, { params, query: withNumbers(query, numbers), body });
+  };
+}
+
+/** Converts a URL's texts to numbers. A text that isn't a whole number stays unchanged, and the check refuses it. */
+function withNumbers(query: unknown, numbers: ReadonlySet<string>): unknown {
+  if (typeof query !== 'object' || query === null || numbers.size === 0) return query;
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]: [string, unknown]) => [
+      name,
+      numbers.has(name) && typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value,
+    ]),
+  );
 }

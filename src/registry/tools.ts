@@ -19,7 +19,7 @@ import type { Problem } from './contract/problem.ts';
 import { asOf } from './contract/search.ts';
 import { bucketSeverities } from '../records/bucket-status.ts';
 import { withoutCommands } from '../base/commands.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import { RequestError } from '../base/request-error.ts';
 
 export interface ToolParts {

@@ -4,7 +4,7 @@
  *   POST ──► the bucket's token? ──► its rate, room in memory ──► body ──► the bucket queue has it ──► 204
  *                   401                  429         503        408 413            503
  *
- * It reads no event: what a body says is decided where its message is received (events/webhook.ts). A store that can retry
+ * It reads no event: what a body says is decided where its message is received (events/envelope.ts). A store that can retry
  * sends again what is refused; what is accepted is in the queue already.
  */
 import { LRUCache } from 'lru-cache';
@@ -16,8 +16,8 @@ import { inTime } from '../base/in-time.ts';
 import { RequestError } from '../base/request-error.ts';
 import { isWebhookToken } from '../connect/sources/webhook.ts';
 import { MESSAGE_BYTES_MAX } from '../events/dead-letter.ts';
-import { postedTo } from '../events/webhook.ts';
-import type { FailedAttempts } from '../identity/audit-windows.ts';
+import { postedTo } from '../events/envelope.ts';
+import type { FailedAttempts } from '../identity/audit.ts';
 import { createCounter } from '../identity/authenticate-key.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../ordering/constants.ts';
 import type { QueueClient } from '../aws/queues.ts';

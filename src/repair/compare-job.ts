@@ -37,7 +37,7 @@ import { readRecord, refs } from '../store/stored.ts';
 import { cancelJob, failJob, finishJob, leaveKeys, noteLast, noteStuck } from './job-ends.ts';
 import type { HeldJob } from './job-lease.ts';
 import { cutKeys, probeListing } from './key-probes.ts';
-import type { LookForOverdue } from './overdue.ts';
+import type { LookForOverdue } from './lifecycle.ts';
 import type { Slots } from './slots.ts';
 
 /** Turns are short enough for jobs to share the slots, and long enough that beginning and ending them costs little. */

@@ -16,7 +16,7 @@ import type { ObjectScan, WithPorts, StateStore } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import type { HeldJob } from './job-lease.ts';
-import type { LookForOverdue } from './overdue.ts';
+import type { LookForOverdue } from './lifecycle.ts';
 
 type EndsDependencies = WithPorts<'state' | 'clock' | 'telemetry'>;
 type FinishDependencies = EndsDependencies & {

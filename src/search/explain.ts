@@ -6,7 +6,7 @@ import type { BucketRecord } from '../records/bucket.ts';
 import { explanationOf, type StorageAnswer, type Verdict } from './explanation.rules.ts';
 import { FaultError } from '../base/fault.ts';
 import { requireReadable, type BucketStatuses } from '../observing/buckets.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/texts.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { ObjectIndex, StateStore } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';

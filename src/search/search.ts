@@ -30,7 +30,7 @@ import { isFieldName, type FieldName } from './fields.rules.ts';
 import { lexemesOf, type Mistake, type Operator } from './lexer.rules.ts';
 import { foreignOperators, parseQuery, type Parameter } from './parse.rules.ts';
 import { isPattern } from '../store/pattern.rules.ts';
-import { isTimeZone } from './zones.rules.ts';
+import { isTimeZone } from './values.rules.ts';
 import type { Grouping, Usage, UsageRequest } from '../registry/contract/usage.ts';
 import { groupClause, type UsageBy } from '../store/groups.rules.ts';
 

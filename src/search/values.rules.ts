@@ -1,5 +1,4 @@
 /** Search values as people write them: sizes, ages and dates. */
-import { offsetMsAt } from './zones.rules.ts';
 import type { Test } from '../store/conditions.rules.ts';
 import type { FieldName } from './fields.rules.ts';
 import type { Operator } from './lexer.rules.ts';
@@ -31,7 +30,7 @@ const AGE_UNITS_MS: Readonly<Record<string, number>> = {
   y: 365 * DAY_MS,
 };
 /** What stands for a unit in messages. */
-export const AGE_UNITS = Object.keys(AGE_UNITS_MS).join(', ');
+const AGE_UNITS = Object.keys(AGE_UNITS_MS).join(', ');
 const AGE = /^(\d{1,6})(s|min|h|d|w|y)$/;
 
 /** The milliseconds of an age (`30min`, `24h`, `7d`, `2w`, `1y` of 365 days); undefined for any other text. */
@@ -42,7 +41,7 @@ export function ageMsOf(text: string): number | undefined {
 }
 
 /** A time that a date names: a moment in milliseconds, or a year, a month, a day, a minute or a second. `endMs` is exclusive. */
-export interface Period {
+interface Period {
   readonly startMs: number;
   readonly endMs: number;
 }
@@ -196,4 +195,55 @@ function timeTest(kind: 'modified' | 'deleted', operator: Comparison, { startMs,
     operator: isFrom ? '>=' : '<',
     absolute: new Date(boundMs).toISOString(),
   };
+}
+
+// ── time zones for dates: IANA names (Europe/Berlin), UTC, and offsets (+02:00) ────────────────────────────────────
+
+/** ISO 8601 has offsets of up to 18 hours. */
+const OFFSET = /^([+-])(0\d|1[0-8]):([0-5]\d)$/;
+/** Recently used formatters, which take about 100 µs to create. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+/** More zones than one process's callers are in. The map is cleared when it is full. */
+const FORMATS_MAX = 64;
+/** No name is longer. */
+const NAME_LENGTH_MAX = 64;
+
+/** Whether the text names a time zone. */
+export function isTimeZone(text: string): boolean {
+  if (text === 'UTC' || OFFSET.test(text)) return true;
+  return /^[A-Za-z]/.test(text) && text.length <= NAME_LENGTH_MAX && formatOf(text) !== undefined;
+}
+
+/** How far the zone is ahead of UTC at this moment, in milliseconds. The zone is one that {@link isTimeZone} accepts. */
+function offsetMsAt(timeZone: string, atMs: number): number {
+  if (timeZone === 'UTC') return 0;
+  const [, sign, hours, minutes] = OFFSET.exec(timeZone) ?? [];
+  if (sign !== undefined) return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+  const parts = formatOf(timeZone)?.formatToParts(atMs) ?? [];
+  const numbers = new Map(parts.map(({ type, value }) => [type, Number(value)]));
+  const part = (type: Intl.DateTimeFormatPartTypes): number => numbers.get(type) ?? 0;
+  const local = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'));
+  return local - Math.floor(atMs / 1_000) * 1_000;
+}
+
+function formatOf(timeZone: string): Intl.DateTimeFormat | undefined {
+  const known = formats.get(timeZone);
+  if (known !== undefined) return known;
+  try {
+    const format = new Intl.DateTimeFormat('en-US', {
+      timeZone,
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+    });
+    if (formats.size >= FORMATS_MAX) formats.clear();
+    formats.set(timeZone, format);
+    return format;
+  } catch {
+    return undefined;
+  }
 }

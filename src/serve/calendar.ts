@@ -11,7 +11,7 @@ import { seriesTable } from '../process/telemetry.ts';
 import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { watchIndices } from '../connect/index-identity.ts';
 import type { createCloseGaps } from '../repair/close-gaps.ts';
-import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
+import { createVisitLifecycle } from '../repair/lifecycle.ts';
 import { createSweepDeletes, createVisitUnsettled, purgeAudit, unsettledDue, visitCompare, visitTombstones } from '../repair/sweeps.ts';
 import { purgeApiKeys, purgeLogins } from '../identity/purges.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sweep.ts';

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { chainCredentials, createAwsClients } from '../aws/clients.ts';
 import type { CredentialsProvider } from '../aws/credentials.ts';
-import { regionInQueueUrl } from '../aws/queue-url.rules.ts';
+import { regionInQueueUrl } from '../aws/addresses.rules.ts';
 import { readSharedConfig, type SharedConfig } from '../aws/shared-config.ts';
 import type { Embedded } from '../demo/server.ts';
 import { defined } from '../base/defined.ts';
@@ -35,7 +35,7 @@ import { createSetup, type Setup } from '../connect/setup.ts';
 import { createConnections } from '../connect/connections.ts';
 import { createCheckConnection } from '../connect/watch.ts';
 import { createCircuits, type Circuits } from '../observing/circuits.ts';
-import { createFailedAttempts, createKeyUses } from '../identity/audit-windows.ts';
+import { createFailedAttempts, createKeyUses } from '../identity/audit.ts';
 import { createAuthenticateKey, createLiveKeys } from '../identity/authenticate-key.ts';
 import { createFarLetters } from '../connect/far-letters.ts';
 import { createQueueWatch } from '../observing/queue-watch.ts';

@@ -9,7 +9,7 @@
  * again after their visibility timeout.
  */
 import { constants } from 'node:os';
-import { withoutPasswords } from '../base/passwords.ts';
+import { withoutPasswords } from '../base/secrets.ts';
 
 /** The signals that stop the process. */
 const stopSignals = ['SIGTERM', 'SIGINT'] as const;

@@ -23,7 +23,7 @@ import { getHeapStatistics } from 'node:v8';
 import { createSqsReceiver } from '../aws/sqs-receiver.ts';
 import type { IngestParts } from '../indexer/indexer.ts';
 import { askToRepair, createCloseGaps } from '../repair/close-gaps.ts';
-import { lookForOverdue } from '../repair/overdue.ts';
+import { lookForOverdue } from '../repair/lifecycle.ts';
 
 /** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
 export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {

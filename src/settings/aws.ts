@@ -1,5 +1,5 @@
 /** The settings for S3 requests, and the AWS SDK variables that Tally reads. */
-import { endpointsBy, type Endpoints } from '../aws/endpoints.rules.ts';
+import { endpointsBy, type Endpoints } from '../aws/addresses.rules.ts';
 import { optionalFlag } from './fields.ts';
 
 export const s3Settings = {

@@ -1,7 +1,7 @@
 /** The identity settings: who may log in, where the registry is, and the audit. */
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
-import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../identity/login-rules.rules.ts';
+import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../identity/claims.rules.ts';
 import { brokenOf, flag, integer, itemsOf, optionalPath } from './fields.ts';
 import { isLoopback, originUrl } from './urls.ts';
 

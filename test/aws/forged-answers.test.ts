@@ -9,7 +9,7 @@ import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { createFauxqs, type Fauxqs } from '../../src/demo/fauxqs.ts';
 import { systemClock } from '../../src/process/clock.ts';
 import { type ObjectDocument, clockOfMs } from '../../src/ordering/document.ts';
-import { createVisitLifecycle } from '../../src/repair/follow-lifecycle.ts';
+import { createVisitLifecycle } from '../../src/repair/lifecycle.ts';
 import { createVisitUnsettled } from '../../src/repair/sweeps.ts';
 import { createBackgroundWriter } from '../../src/repair/background-writer.ts';
 import { createReconcileTurn } from '../../src/repair/reconcile-turn.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintOf } from '../../src/identity/api-key.rules.ts';
-import { valueWithoutSecrets, withoutSecrets } from '../../src/base/masked-secrets.ts';
+import { valueWithoutSecrets, withoutSecrets } from '../../src/base/secrets.ts';
 import { tokenPrefixes } from '../../src/identity/tokens.rules.ts';
 import { newKeySecret, randomSecret } from '../../src/identity/random-texts.ts';
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { withoutPasswords } from '../../src/base/passwords.ts';
+import { withoutPasswords } from '../../src/base/secrets.ts';
 import { growthOf } from '../support/growth.ts';
 
 /** What is masked, as one pattern, without regard to the time that it takes. */

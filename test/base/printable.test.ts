@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { printable } from '../../src/base/printable.ts';
+import { printable } from '../../src/base/texts.ts';
 import { anyCharacter } from '../support/random/characters.ts';
 
 describe('printable', () => {

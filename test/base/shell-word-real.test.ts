@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { shellWord } from '../../src/base/commands.ts';
-import { UNPRINTABLE } from '../../src/base/printable.ts';
+import { UNPRINTABLE } from '../../src/base/texts.ts';
 
 /** Keys are UTF-8, in which there are no halves of surrogate pairs, and no argument has a NUL. */
 const key = fc

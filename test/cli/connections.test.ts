@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { UNPRINTABLE } from '../../src/base/printable.ts';
+import { UNPRINTABLE } from '../../src/base/texts.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';

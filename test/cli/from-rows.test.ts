@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RowCommand } from '../../src/registry/contract/command.ts';
 import { rowsOfControlPlane } from '../../src/registry/contract/contract.ts';
-import { UNPRINTABLE } from '../../src/base/printable.ts';
+import { UNPRINTABLE } from '../../src/base/texts.ts';
 import { apiKey, auditRecord, bucketAnswer, gap, keySecret, planAnswer, userAnswer } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 

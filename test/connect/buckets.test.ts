@@ -7,7 +7,7 @@ import { createConnectBucket, type ConnectBucket } from '../../src/connect/conne
 import { listBuckets } from '../../src/registry/operations/lists.ts';
 import { requireBucket, createBucketStatuses } from '../../src/observing/buckets.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
-import { disconnectBucket } from '../../src/registry/operations/disconnect-bucket.ts';
+import { disconnectBucket } from '../../src/registry/operations/buckets.ts';
 import { createReportUnconnected } from '../../src/observing/gaps.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';

@@ -33,7 +33,7 @@ const facts: readonly (readonly [page: string, sentence: string, ...numbers: rea
   ['docs/guides/api-keys.md', 'from 1 to {}; {} unless', of(KEYS, 'EXPIRES_IN_DAYS_MAX'), of(KEYS, 'EXPIRES_IN_DAYS_DEFAULT')],
   ['docs/guides/api-keys.md', 'at most {} that are `ACTIVE`, and {} with', of(KEYS, 'KEYS_LIVE_MAX'), of(KEYS, 'KEYS_LISTED_MAX')],
   ['docs/guides/api-keys.md', '| requests with a key | {} a second', requestsOfKey],
-  ['docs/guides/api-keys.md', 'for {} days, the key has no scope', of('identity/key-scopes.rules.ts', 'CLAIMED_ROLE_MAX_MS', DAY_MS)],
+  ['docs/guides/api-keys.md', 'for {} days, the key has no scope', of('identity/api-key.rules.ts', 'CLAIMED_ROLE_MAX_MS', DAY_MS)],
   ['docs/guides/api-keys.md', 'of {} random bytes, and {} base62', of(TOKENS, 'SECRET_BYTES'), of(KEYS, 'CHECKSUM_DIGITS')],
   ['docs/guides/container.md', 'with `maxReceiveCount` {})', of('connect/shared.rules.ts', 'RECEIVES_WANTED')],
   ['docs/guides/login.md', 'the administrator role for {} hours', sessionHours],

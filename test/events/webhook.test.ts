@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { unwrapPosted } from '../../src/events/webhook.ts';
+import { unwrapPosted } from '../../src/events/envelope.ts';
 import { nativeRecord } from '../support/worlds/ingest.ts';
 
 const recordsOf = (body: unknown, bucket = 'photos') => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { printable } from '../../src/base/printable.ts';
+import { printable } from '../../src/base/texts.ts';
 import { canBrowse, type Window } from '../support/identity/chromium.ts';
 import { findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';

@@ -4,7 +4,7 @@ import type { Context } from '../../src/registry/contract/contract.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import type { Actor } from '../../src/base/actor.ts';
 import type { AuditRecord } from '../../src/base/audit.ts';
-import { createAudited } from '../../src/identity/audited.ts';
+import { createAudited } from '../../src/identity/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keyScopes, roles } from '../../src/base/actor.ts';
-import { effectiveScopes, scopesAsStored, scopesByDefault, scopesOfRole } from '../../src/identity/key-scopes.rules.ts';
+import { effectiveScopes, scopesAsStored, scopesByDefault, scopesOfRole } from '../../src/identity/api-key.rules.ts';
 import { roleSources } from '../../src/identity/user.rules.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../src/base/audit.ts';
-import { createKeyUses } from '../../src/identity/audit-windows.ts';
+import { createKeyUses } from '../../src/identity/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { keyActor } from '../support/identity/actors.ts';

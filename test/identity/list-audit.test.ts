@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { auditRecordOf } from '../../src/base/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { localActor } from '../support/identity/actors.ts';
-import { listAudit } from '../../src/identity/audited.ts';
+import { listAudit } from '../../src/identity/audit.ts';
 
 it.each<[what: object, found: readonly string[]]>([
   [{}, ['2026-11-22T00:00', '2026-11-21T23:59', '2026-11-21T00:00', '2026-11-20T23:59']],

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { claimHas, identityOf, type Claims } from '../../src/identity/claims.rules.ts';
 import {
+  claimHas,
+  identityOf,
+  type Claims,
   allowedRuleOf,
   claimRuleOf,
   isOfIssuer,
@@ -9,7 +11,7 @@ import {
   roleOf,
   type LoginRules,
   isPublicIssuer,
-} from '../../src/identity/login-rules.rules.ts';
+} from '../../src/identity/claims.rules.ts';
 import { userIdOf, appointeesOf, appointmentNameOf, isAppointmentOver, newAppointment } from '../../src/identity/user.rules.ts';
 
 const ISSUER = 'https://id.example.com/tenant';

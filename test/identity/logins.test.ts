@@ -3,7 +3,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import { challengeOf } from '../../src/identity/tokens.rules.ts';
 import { userIdOf } from '../../src/identity/user.rules.ts';
 import { RequestError } from '../../src/base/request-error.ts';
-import { createPeople } from '../../src/identity/people.ts';
+import { createPeople } from '../../src/identity/users.ts';
 import { purgeLogins } from '../../src/identity/purges.ts';
 import type { StateEntry, Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';

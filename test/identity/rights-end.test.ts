@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { refusalOf } from '../../src/identity/authorise.rules.ts';
 import { nameOfActor } from '../../src/base/actor.ts';
-import type { LoginRules } from '../../src/identity/login-rules.rules.ts';
+import type { LoginRules } from '../../src/identity/claims.rules.ts';
 import { userIdOf } from '../../src/identity/user.rules.ts';
-import { createPeople } from '../../src/identity/people.ts';
+import { createPeople } from '../../src/identity/users.ts';
 import { sessionActor } from '../support/identity/actors.ts';
 import { ISSUER } from '../support/identity/fake-issuer.ts';
 import { createKeyProcess, createKeyWorld } from '../support/identity/keys.ts';

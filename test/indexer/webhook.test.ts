@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { postedTo } from '../../src/events/webhook.ts';
+import { postedTo } from '../../src/events/envelope.ts';
 import { createIngestWorld, nativeRecord } from '../support/worlds/ingest.ts';
 
 const MINUTE = 60_000;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createPeople } from '../../src/identity/people.ts';
+import { createPeople } from '../../src/identity/users.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { challengeOf } from '../../src/identity/tokens.rules.ts';
 import { userIdOf } from '../../src/identity/user.rules.ts';

@@ -1,6 +1,6 @@
 /** What the neighbours of a caller behind one address may do to it. */
 import { expect, it } from 'vitest';
-import { createFailedAttempts } from '../../src/identity/audit-windows.ts';
+import { createFailedAttempts } from '../../src/identity/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { bearer, jsonOf, startHttpWorld } from '../support/identity/http-world.ts';

@@ -6,7 +6,7 @@ import type { LifecycleRule } from '../../src/aws/lifecycle.rules.ts';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { markSchema } from '../../src/records/dirty.ts';
-import { createVisitLifecycle } from '../../src/repair/follow-lifecycle.ts';
+import { createVisitLifecycle } from '../../src/repair/lifecycle.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/store/stored.ts';

@@ -4,7 +4,7 @@ import type { LifecycleRule } from '../../src/aws/lifecycle.rules.ts';
 import type { BucketLifecycle } from '../../src/aws/storage.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
-import { lookForOverdue } from '../../src/repair/overdue.ts';
+import { lookForOverdue } from '../../src/repair/lifecycle.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
 import { createObservingWorld } from '../support/worlds/observing.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ageMsOf, periodOf, sizeOf } from '../../src/search/values.rules.ts';
-import { isTimeZone } from '../../src/search/zones.rules.ts';
+import { ageMsOf, periodOf, sizeOf, isTimeZone } from '../../src/search/values.rules.ts';
 
 describe('sizes', () => {
   it.each<[string, number | undefined]>([

@@ -8,7 +8,7 @@ import { send, endSession } from './send.ts';
 import { createStore, type Config, type StoredSession } from './store.ts';
 import { z } from 'zod';
 import { documentRows } from '../../registry/contract/service.ts';
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/texts.ts';
 
 /** What the environment and a command's options say. */
 interface Given {

@@ -5,7 +5,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { inTime } from '../../base/in-time.ts';
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/texts.ts';
 import { readCaller } from './registry.ts';
 import { CommandError } from '../errors.ts';
 import { send, endSession, requestToken, type Grant } from './send.ts';

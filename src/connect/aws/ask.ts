@@ -2,11 +2,11 @@
 import type { GetCallerIdentityCommandOutput } from '@aws-sdk/client-sts';
 import type { Client, Command, SmithyResolvedConfiguration } from '@smithy/core/client';
 import { FaultError } from '../../base/fault.ts';
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/texts.ts';
 import { RequestError } from '../../base/request-error.ts';
 import { z } from 'zod';
 import type { AwsClients } from '../../aws/clients.ts';
-import { errorText, isCredentialsError, isDenied, isMissing } from '../../aws/refusals.ts';
+import { errorText, isCredentialsError, isDenied, isMissing } from '../../aws/faults.ts';
 
 /** The most characters of AWS's text in a reason. */
 const TEXT_MAX = 500;

@@ -11,8 +11,7 @@ import { arnOf, tagList, tagsIn, type Tags } from '../names.rules.ts';
 import type { Attributes } from '../plan.rules.ts';
 import { attributeTexts, confirmed, type FoundPart, type SharedPart } from '../shared.rules.ts';
 import { ask, orAbsent } from './ask.ts';
-import type { Provisioner } from './provisioner.ts';
-import { existingQueue } from './queues.ts';
+import { type Provisioner, existingQueue } from './provisioner.ts';
 
 /** Attributes and tags to set. All others stay. */
 interface Settings {

@@ -8,8 +8,7 @@ import type { Observed, ObservedQueue, Rule, Subscription } from '../plan.rules.
 import type { Statement } from '../policy.rules.ts';
 import { bridgeStatement, topicStatement } from '../shared.rules.ts';
 import type { Clock } from '../../process/clock.ts';
-import type { OwnedBucket } from '../aws/notification.ts';
-import type { Provisioner } from '../aws/provisioner.ts';
+import type { OwnedBucket, Provisioner } from '../aws/provisioner.ts';
 
 export interface Desired {
   /** A topic, Tally's own or a named one, and the statement that lets its publisher publish. */

@@ -21,7 +21,7 @@ import {
   type Statement,
 } from '../policy.rules.ts';
 import { confirmed, differencesOf, PASSES_ALL, senderStatement } from '../shared.rules.ts';
-import { changedMeanwhile } from './write-notification.ts';
+import { changedMeanwhile } from './notification.ts';
 
 export function desiredTopic(spec: ConnectionSpec): Desired {
   return subscribed(spec, spec.topicArn ?? '');

@@ -29,7 +29,7 @@ export async function newWebhookToken(
   bucket: string,
   isWanted: (record: BucketRecord) => boolean = () => true,
 ): Promise<string | undefined> {
-  // its prefix and its digits are what logs mask (base/masked-secrets.ts)
+  // its prefix and its digits are what logs mask (base/secrets.ts)
   const token = `qe_${randomBytes(TOKEN_BYTES).toString('hex')}`;
   const made = { hash: hashOf(token), createdAtMs: clock.nowMs() };
   const after = await updateRecord(state, refs.bucket(bucket), (record) =>

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { isBucketName } from '../../base/bucket-name.ts';
-import { hasSecret } from '../../base/masked-secrets.ts';
+import { hasSecret } from '../../base/secrets.ts';
 import { mergedParts, PARTS_MAX, type BucketPart, type Readable } from '../../store/readable.rules.ts';
 
 /** Who may read, in any form that people write: an address has at most 254 characters (RFC 5321), and half of a surrogate pair is no text. */

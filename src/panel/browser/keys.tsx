@@ -1,8 +1,7 @@
 /** The person's API keys and, for administrators, all users' keys. A secret is shown once. */
 import { useState } from 'preact/hooks';
 import type { AnyApiKey, ApiKey } from '../../registry/contract/api-keys.ts';
-import { printable } from '../../base/printable.ts';
-import { durationText } from '../../base/texts.ts';
+import { printable, durationText } from '../../base/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { AskedAct, Check, Field } from './form.tsx';

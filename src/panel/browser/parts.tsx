@@ -2,8 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { pagesIn } from '../../base/doc-pages.ts';
-import { printable } from '../../base/printable.ts';
-import { countText, momentOfText, sizeText } from '../../base/texts.ts';
+import { printable, countText, momentOfText, sizeText } from '../../base/texts.ts';
 import type { Problem } from './api.ts';
 import type { Loaded } from './load.ts';
 import { observed, useObserved } from './observed.ts';

@@ -2,7 +2,7 @@
 import type { Grant } from '../../identity/grants/grant.rules.ts';
 import type { AppointmentAnswer, User } from '../../registry/contract/users.ts';
 import { readingReasons, readsText } from '../../registry/contract/reading-texts.ts';
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { AskedAct, Field, Form } from './form.tsx';
 import { PAGE_MAX, useAnswer, type Loaded } from './load.ts';

@@ -7,7 +7,7 @@
  */
 import { useEffect } from 'preact/hooks';
 import type { SessionAnswer } from '../../registry/contract/login.ts';
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/texts.ts';
 import { call, isAway, returned, sessionEnded } from './api.ts';
 import { useLoaded, type Loaded } from './load.ts';
 import { useObserved } from './observed.ts';

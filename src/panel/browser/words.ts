@@ -1,6 +1,6 @@
 /** How keys and texts from outside are written, and what an object's copy buttons copy. */
 import { shellWord } from '../../base/commands.ts';
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/texts.ts';
 
 /** The text with its invisible characters made visible; a key may be a single space. */
 export function visibleText(text: string): string {

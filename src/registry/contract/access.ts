@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { canonicalWho, grantSchema, WHO, whereSchema, type Grant } from '../../identity/grants/grant.rules.ts';
 import { roles } from '../../base/actor.ts';
-import { hasSecret } from '../../base/masked-secrets.ts';
+import { hasSecret } from '../../base/secrets.ts';
 import { columnsOf } from './command.ts';
 import { readingReasons, readsText } from './reading-texts.ts';
 import { id, must, pageOf, time, paging } from './fields.ts';

@@ -10,7 +10,7 @@ import {
   statusAt,
   type KeyRecord,
 } from '../../identity/api-key.rules.ts';
-import type { KnownUser } from '../../identity/login-rules.rules.ts';
+import type { KnownUser } from '../../identity/claims.rules.ts';
 import { columnsOf } from './command.ts';
 import { bodyOf, emailText, id, moment, must, oneOf, pageOf, textOf, time, timeOf, paging } from './fields.ts';
 import type { Row, RowKey } from './row.ts';

@@ -1,7 +1,7 @@
 /** Users: people who have logged in, and who is an administrator. */
 import { z } from 'zod';
 import { roles } from '../../base/actor.ts';
-import { hasSecret } from '../../base/masked-secrets.ts';
+import { hasSecret } from '../../base/secrets.ts';
 import { appointmentSchema, roleSources, type UserRecord } from '../../identity/user.rules.ts';
 import { columnsOf, type Given } from './command.ts';
 import { must, pageOf, time, timeOf, timeOfMaybe, paging } from './fields.ts';

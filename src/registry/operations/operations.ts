@@ -21,28 +21,34 @@ import type { BucketStatus } from '../../records/bucket-status.ts';
 import type { AuditEvent } from '../../base/audit.ts';
 import { nameOfActor, type Actor } from '../../base/actor.ts';
 import { RequestError } from '../../base/request-error.ts';
-import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../../identity/grants/policy.ts';
-import { createAccessOperations, ownAccess, type ReadOwnAccess } from '../../identity/grants/operations.ts';
+import {
+  createStoredGrants,
+  createReadableBy,
+  seesAll,
+  type ReadableBy,
+  createAccessOperations,
+  ownAccess,
+  type ReadOwnAccess,
+} from '../../identity/grants/grants.ts';
 import { getEvents, listBuckets, listGaps } from './lists.ts';
 import { requireBucket, requireReadable, createBucketStatuses, type BucketStatuses } from '../../observing/buckets.ts';
 import type { ConnectBucket } from '../../connect/connect.ts';
 import type { Processes } from '../../observing/processes.ts';
 import type { GapReports } from '../../observing/gaps.ts';
-import { createAudited, listAudit } from '../../identity/audited.ts';
+import { createAudited, listAudit } from '../../identity/audit.ts';
 import { createKeyOperations } from '../../identity/key-operations.ts';
-import type { LoginRules } from '../../identity/login-rules.rules.ts';
-import { createPeople } from '../../identity/people.ts';
+import type { LoginRules } from '../../identity/claims.rules.ts';
+import { createPeople } from '../../identity/users.ts';
 import type { DeadLetters } from '../../repair/dead-letters.ts';
 import type { ObjectStorage } from '../../aws/storage.ts';
 import type { Store, WithPorts } from '../../store/store.ts';
 import { readRecord, refs, listAllRecords } from '../../store/stored.ts';
 import type { CheckConnection } from '../../connect/watch.ts';
-import { addBucket } from './add-bucket.ts';
+import { addBucket, disconnectBucket } from './buckets.ts';
 import { newWebhookToken } from '../../connect/sources/webhook.ts';
 import type { Connections } from '../../connect/connections.ts';
 import { diagnosisView, planView } from '../contract/connections.ts';
 import { doctor } from '../../connect/diagnose.ts';
-import { disconnectBucket } from './disconnect-bucket.ts';
 import { explain } from '../../search/explain.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
 import { listChanges } from '../../search/changes.ts';

@@ -12,7 +12,7 @@ import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../store.ts';
 import type { OpenSearchClient } from './client.ts';
 import { itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './setup.ts';
-import { wildcardText } from './query.ts';
+import { wildcardText } from './search.ts';
 
 interface BulkWriteDependencies {
   readonly client: OpenSearchClient;

@@ -22,8 +22,7 @@ import type { Clock } from '../../process/clock.ts';
 import type { Changes, ChangesPage, ObjectIndex } from '../store.ts';
 import type { OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
-import { partsQuery } from './query.ts';
-import { documentsOf, type SendSearch } from './search.ts';
+import { partsQuery, documentsOf, type SendSearch } from './search.ts';
 import type { IndexNames } from './setup.ts';
 
 const copySchema = z.object({

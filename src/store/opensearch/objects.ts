@@ -8,8 +8,7 @@ import { createChanges } from './changes.ts';
 import type { OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './setup.ts';
-import { filterQuery, sortOf } from './query.ts';
-import { createSearchSender, documentsOf } from './search.ts';
+import { filterQuery, sortOf, createSearchSender, documentsOf } from './search.ts';
 
 interface ObjectsDependencies {
   readonly client: OpenSearchClient;

@@ -7,8 +7,7 @@ import type { SumUsage, UsageGroup, UsageQuery, UsageSums } from '../store.ts';
 import type { OpenSearchClient } from './client.ts';
 import { parseAnswer } from './faults.ts';
 import type { IndexNames } from './setup.ts';
-import { filterQuery } from './query.ts';
-import { createSearchSender } from './search.ts';
+import { filterQuery, createSearchSender } from './search.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

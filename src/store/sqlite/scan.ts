@@ -6,8 +6,7 @@ import type { ObjectMaintenance, ObjectScan, ScannedDocument } from '../store.ts
 import type { SqliteReads } from './connection.ts';
 import { positionOf, SHARD } from './changes.ts';
 import { documentOfRow, scannedOfRow } from './schema.ts';
-import { unlessEnded } from './conditions.ts';
-import { boundsOf, fromKey, rangeConditions, sqlOf, untilKey, valuesOf } from './ranges.ts';
+import { unlessEnded, boundsOf, fromKey, rangeConditions, sqlOf, untilKey, valuesOf } from './conditions.ts';
 
 type Range = Parameters<ObjectScan['scan']>[1];
 

@@ -5,10 +5,12 @@ import type { ObjectDocument } from '../../ordering/document.ts';
 import type { QueryWords } from '../../ordering/words.ts';
 import type { SortField } from '../conditions.rules.ts';
 import type { ObjectFilter, ObjectQuery } from '../store.ts';
-import { matchOf, withinSql, wordConditions, type SqlCondition, unlessEnded } from './conditions.ts';
-import type { SqliteReads } from './connection.ts';
-import { documentOfRow } from './schema.ts';
 import {
+  matchOf,
+  withinSql,
+  wordConditions,
+  type SqlCondition,
+  unlessEnded,
   beginningOf,
   boundsOf,
   bucketsOf,
@@ -22,7 +24,9 @@ import {
   untilKey,
   valuesOf,
   type KeyRange,
-} from './ranges.ts';
+} from './conditions.ts';
+import type { SqliteReads } from './connection.ts';
+import { documentOfRow } from './schema.ts';
 
 /**
  * If more documents contain the words, a search reads keys in order until its page is full, because reading and sorting those documents

@@ -4,9 +4,10 @@ import { setImmediate as letOthersRun } from 'node:timers/promises';
 import type { QueryWords } from '../../ordering/words.ts';
 import { objectAges, objectSizes, largestGroups, type UsageBy } from '../groups.rules.ts';
 import type { UsageGroup, UsageQuery, UsageSums } from '../store.ts';
-import { matchOf, withinSql, unlessEnded } from './conditions.ts';
-import type { SqliteReads } from './connection.ts';
 import {
+  matchOf,
+  withinSql,
+  unlessEnded,
   beginningOf,
   boundsOf,
   bucketsOf,
@@ -19,7 +20,8 @@ import {
   sqlOf,
   untilKey,
   valuesOf,
-} from './ranges.ts';
+} from './conditions.ts';
+import type { SqliteReads } from './connection.ts';
 
 const DAY_MS = 86_400_000;
 /** How many index rows, or documents with the words, one call reads: some 5 ms. */

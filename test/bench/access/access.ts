@@ -1,8 +1,7 @@
 /** The bench `access`: how long the two questions about grants, a login and the narrowing of a request take. */
 import { systemClock } from '../../../src/process/clock.ts';
 import type { Grant } from '../../../src/identity/grants/grant.rules.ts';
-import { createStoredGrants, createReadableBy } from '../../../src/identity/grants/policy.ts';
-import { createAccessOperations } from '../../../src/identity/grants/operations.ts';
+import { createStoredGrants, createReadableBy, createAccessOperations } from '../../../src/identity/grants/grants.ts';
 import { signIn } from '../../../src/identity/users.ts';
 import type { StateStore } from '../../../src/store/store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';

@@ -2,7 +2,7 @@
 import { CloudTrailClient, CreateTrailCommand, StartLoggingCommand } from '@aws-sdk/client-cloudtrail';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTrailProvision } from '../../../src/connect/aws/trails.ts';
+import { createTrailProvision } from '../../../src/connect/aws/provisioner.ts';
 import { advancedSelector, withSelector } from '../../../src/connect/trail.rules.ts';
 import { canRun } from '../../docs/programs.ts';
 import { MOTO, startMoto } from '../../support/servers/moto.ts';

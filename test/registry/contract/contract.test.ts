@@ -1,4 +1,4 @@
-import { createStoredGrants } from '../../../src/identity/grants/policy.ts';
+import { createStoredGrants } from '../../../src/identity/grants/grants.ts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -20,11 +20,10 @@ import { exampleRequest } from '../../support/example-request.ts';
 import { get } from '../../support/identity/browser.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
 import { LETTERS, QUEUE } from '../../support/worlds/operations.ts';
-import { someFiles } from '../../support/identity/http-world.ts';
+import { someFiles, bearer, startHttpWorld, type HttpWorld } from '../../support/identity/http-world.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { listenControlPlane } from '../../support/servers/control-plane.ts';
 import { sessionActor, userRecord } from '../../support/identity/actors.ts';
-import { bearer, startHttpWorld, type HttpWorld } from '../../support/identity/http-world.ts';
 import { CLIENT, ORIGIN, queryOf } from '../../support/identity/world.ts';
 import { newKeySecret } from '../../../src/identity/random-texts.ts';
 import { refs as identityRefs } from '../../../src/identity/refs.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/base/fault.ts';
-import { addBucket } from '../../../src/registry/operations/add-bucket.ts';
+import { addBucket } from '../../../src/registry/operations/buckets.ts';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { connectionsOn, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { reindexRequest } from '../../support/requests.ts';

@@ -1,5 +1,5 @@
 import { markId } from '../../../src/records/dirty.ts';
-import { createStoredGrants } from '../../../src/identity/grants/policy.ts';
+import { createStoredGrants } from '../../../src/identity/grants/grants.ts';
 import { describe, expect, it } from 'vitest';
 import { rowsOfControlPlane, type AnyOperation, type ControlName } from '../../../src/registry/contract/contract.ts';
 import type { AnyRequest } from '../../../src/registry/contract/row.ts';

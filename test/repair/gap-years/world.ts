@@ -16,7 +16,7 @@ import { askToRepair, createCloseGaps, type AskToRepair } from '../../../src/rep
 import { createSchedules } from '../../../src/repair/schedules.ts';
 import { visitCompare } from '../../../src/repair/sweeps.ts';
 import { createSweep } from '../../../src/observing/sweep.ts';
-import { disconnectBucket } from '../../../src/registry/operations/disconnect-bucket.ts';
+import { disconnectBucket } from '../../../src/registry/operations/buckets.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { createGapReports } from '../../../src/observing/gaps.ts';
 import type { Clock } from '../../../src/process/clock.ts';

@@ -9,12 +9,11 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createSqliteConnection, openDatabase, sqliteFault } from '../../../src/store/sqlite/connection.ts';
+import { createSqliteConnection, openDatabase, sqliteFault, acquireServeLock } from '../../../src/store/sqlite/connection.ts';
 import { firstAfterPrefix } from '../../../src/base/key-order.ts';
 import { changesOf } from '../../../src/store/sqlite/changes.ts';
 import { createPurge, createSqliteObjects } from '../../../src/store/sqlite/objects.ts';
 import { createSqliteState, probeSqlite } from '../../../src/store/sqlite/state.ts';
-import { acquireServeLock } from '../../../src/store/sqlite/file.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { queryWordsOf } from '../../../src/ordering/words.ts';
@@ -90,7 +89,7 @@ function run(script: string): Child {
   const adapters = new URL('../../../src/store/sqlite/', import.meta.url).href;
   const source = `
     import { createSqliteStore } from '${adapters}store.ts';
-    import { acquireServeLock } from '${adapters}file.ts';
+    import { acquireServeLock } from '${adapters}connection.ts';
     const path = ${JSON.stringify(path)};
     const store = createSqliteStore(path);
     ${script}`;

@@ -4,8 +4,8 @@ import type { CheckedOperations } from '../../../src/registry/contract/contract.
 import type { Actor, KeyScope } from '../../../src/base/actor.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { LoadFiles } from '../../../src/registry/panel.ts';
-import type { FailedAttempts } from '../../../src/identity/audit-windows.ts';
-import { createPeople } from '../../../src/identity/people.ts';
+import type { FailedAttempts } from '../../../src/identity/audit.ts';
+import { createPeople } from '../../../src/identity/users.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
 import { get, type BrowserAnswer } from './browser.ts';

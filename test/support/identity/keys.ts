@@ -2,11 +2,11 @@
 import type { Context, Operations } from '../../../src/registry/contract/contract.ts';
 import { checkingRequests } from '../requests.ts';
 import type { Actor } from '../../../src/base/actor.ts';
-import type { LoginRules } from '../../../src/identity/login-rules.rules.ts';
+import type { LoginRules } from '../../../src/identity/claims.rules.ts';
 import type { UserRecord } from '../../../src/identity/user.rules.ts';
 import { createAuthenticateKey, createLiveKeys } from '../../../src/identity/authenticate-key.ts';
 import { createSubjects } from '../worlds/operations.ts';
-import { createFailedAttempts, type FailedAttempt } from '../../../src/identity/audit-windows.ts';
+import { createFailedAttempts, type FailedAttempt } from '../../../src/identity/audit.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { updateRecord } from '../../../src/store/stored.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';

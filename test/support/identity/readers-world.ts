@@ -2,8 +2,7 @@
  * A registry with grants: its control plane over HTTP with the operations of the program, on any store, and people who have logged in
  * at an issuer in memory.
  */
-import type { Claims } from '../../../src/identity/claims.rules.ts';
-import type { LoginRules } from '../../../src/identity/login-rules.rules.ts';
+import type { Claims, LoginRules } from '../../../src/identity/claims.rules.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
 import { localActor } from './actors.ts';

@@ -1,8 +1,7 @@
 /** Users, sessions and logins on stores in memory, with an issuer in memory. */
-import type { Claims, Identity } from '../../../src/identity/claims.rules.ts';
-import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/identity/login-rules.rules.ts';
+import { type Claims, type Identity, allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/identity/claims.rules.ts';
 import { challengeOf } from '../../../src/identity/tokens.rules.ts';
-import { createFailedAttempts } from '../../../src/identity/audit-windows.ts';
+import { createFailedAttempts } from '../../../src/identity/audit.ts';
 import { createLogins } from '../../../src/identity/logins.ts';
 import { createSessions } from '../../../src/identity/sessions.ts';
 import { readUser, signIn } from '../../../src/identity/users.ts';

@@ -5,7 +5,7 @@ import { bucketRecordSchema } from '../../../src/records/bucket.ts';
 import { markSchema } from '../../../src/records/dirty.ts';
 import { jobSchema } from '../../../src/records/job.ts';
 import { noteArrivals } from '../../../src/observing/gaps.ts';
-import { addBucket } from '../../../src/registry/operations/add-bucket.ts';
+import { addBucket } from '../../../src/registry/operations/buckets.ts';
 import { createSubjects } from './operations.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';

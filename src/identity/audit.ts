@@ -1,23 +1,125 @@
 /**
- * Audit records for frequent events: one record per window for everything that is the same, with a count.
+ * The audit of what callers do. An action's intent is stored before an action begins, its result afterwards:
  *
- *   counted ──► open window ──its time ends──► closed ──► stored, a few at the same time
- *                   └── more than 10,000 windows are open: the oldest is closed earlier
+ *   store the intent ──► act ──► store the result (done | failed)
+ *        └── refused: `audit.unavailable`, and the act never begins
  *
- * A process that is killed loses at most the windows that are open.
+ * A process that is killed in between leaves only the intent. If the result cannot be stored, it is logged, and the caller still gets the
+ * action's response, because the action is already done.
  */
-import PQueue from 'p-queue';
-import { FaultError } from '../base/fault.ts';
 import { randomUUID } from 'node:crypto';
-import type { Actor, KeyActor } from '../base/actor.ts';
+import { z } from 'zod';
+import type { Context } from '../registry/contract/contract.ts';
+import type { AnyRequest } from '../registry/contract/row.ts';
+import { FaultError, faultOf } from '../base/fault.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../base/audit.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { WithPorts, AuditStore } from '../store/store.ts';
+import { defined } from '../base/defined.ts';
+import type { AuditRequest } from '../registry/contract/audit.ts';
+import { decodeCursor } from '../base/cursor.ts';
+import { newAuditRecord, storeAuditRecord, readPage, type Page } from '../store/stored.ts';
+import PQueue from 'p-queue';
+import type { Actor, KeyActor } from '../base/actor.ts';
 import { inTime } from '../base/in-time.ts';
-import { newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import { addressGroupOf } from './address-group.rules.ts';
 import type { KeyRecord } from './api-key.rules.ts';
-import type { KnownUser } from './login-rules.rules.ts';
+import type { KnownUser } from './claims.rules.ts';
 import type { UserRecord } from './user.rules.ts';
-import type { WithPorts } from '../store/store.ts';
+
+type Operation<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
+
+/**
+ * Makes an operation an audited action. `event`: its name, or a function that finds it; if that throws, nothing is recorded. `came`: what
+ * the result names besides the request.
+ */
+export type Audited = <Request extends AnyRequest, Answer>(
+  event: AuditEvent | ((request: Request, signal: AbortSignal) => Promise<AuditEvent>),
+  operation: Operation<Request, Answer>,
+  came?: (answer: Answer) => AuditParameters,
+) => Operation<Request, Answer>;
+
+export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>): Audited {
+  async function storeIntent(record: AuditRecord, signal: AbortSignal): Promise<void> {
+    try {
+      await audit.append(record, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('store an audit record', error);
+      const detail = `Tally did nothing, because it could not store the audit record of ${record.eventname} (${code}: ${reason})`;
+      throw new FaultError('audit.unavailable', detail, { cause: error });
+    }
+    telemetry.audited(record);
+  }
+
+  const storeResult = (record: AuditRecord): Promise<void> => storeAuditRecord({ audit, telemetry }, record);
+
+  return (event, operation, came = () => ({})) =>
+    async function act(request, context) {
+      const { actor, signal, requestId = randomUUID() } = context;
+      signal.throwIfAborted();
+      const facts = { event: typeof event === 'string' ? event : await event(request, signal), actor, requestId };
+      const parameters = parametersOf(request);
+      const intendedAtMs = clock.nowMs();
+      await storeIntent(newAuditRecord({ ...facts, outcome: 'intended', atMs: intendedAtMs, parameters }), signal);
+      // the two records' ids sort by time, whatever the clock does
+      const endedAtMs = (): number => Math.max(clock.nowMs(), intendedAtMs + 1);
+      let answer;
+      try {
+        // storing the intent may have taken longer than the caller waited
+        signal.throwIfAborted();
+        answer = await operation(request, context);
+      } catch (error) {
+        await storeResult(newAuditRecord({ ...facts, outcome: 'failed', atMs: endedAtMs(), reason: reasonOf(error), parameters }));
+        throw error;
+      }
+      await storeResult(newAuditRecord({ ...facts, outcome: 'done', atMs: endedAtMs(), parameters: { ...parameters, ...came(answer) } }));
+      return answer;
+    };
+}
+
+const partSchema = z.record(z.string(), z.unknown()).catch({});
+
+/** The parameters of path and body. The contract bounds both, and neither contains a secret. */
+function parametersOf({ params, body }: AnyRequest): AuditParameters {
+  return { ...partSchema.parse(params), ...partSchema.parse(body) };
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof RequestError) return `${error.code}: ${error.message}`;
+  const { code, reason } = faultOf(error);
+  return `${code}: ${reason}`;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Lists a page. Later records are newer, so they are on no further page. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
+export async function listAudit(
+  audit: Pick<AuditStore, 'list'>,
+  { from, to, date, email, event, key, limit, cursor }: AuditRequest,
+  signal?: AbortSignal,
+): Promise<Page<AuditRecord>> {
+  const dayMs = date === undefined ? [] : [Date.parse(`${date.replaceAll('/', '-')}T00:00:00Z`)];
+  const froms = [...dayMs, ...(from === undefined ? [] : [Date.parse(from)])];
+  const tos = [...dayMs.map((ms) => ms + DAY_MS), ...(to === undefined ? [] : [Date.parse(to)])];
+  const query = {
+    ...(froms.length > 0 && { fromMs: Math.max(...froms) }),
+    ...(tos.length > 0 && { toMs: Math.min(...tos) }),
+    ...defined({ email, event, key }),
+  };
+  return readPage({
+    limit,
+    after: decodeCursor(cursor, 1),
+    fetch: (count, position) => {
+      const before = position?.[0];
+      return audit.list({ ...query, ...(before !== undefined && { before }), limit: count }, signal);
+    },
+    positionOf: ({ id }) => [id],
+  });
+}
+
+// ── frequent events ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Some megabytes. */
 const WINDOWS_MAX = 10_000;
@@ -42,11 +144,6 @@ interface StoresWindows {
   flush(signal: AbortSignal): Promise<void>;
 }
 
-interface AuditWindows extends StoresWindows {
-  /** Counts an event of this name. The first opens a window, whose record has that event's facts. */
-  readonly count: (name: string, happened: Happened) => void;
-}
-
 interface Window {
   readonly happened: Happened;
   readonly beganAtMs: number;
@@ -54,8 +151,15 @@ interface Window {
   count: number;
 }
 
-/** Creates windows of one length. */
-function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>, windowMs: number): AuditWindows {
+/**
+ * Creates windows of one length: one audit record per window for everything that is the same, with a count.
+ *
+ *   counted ──► open window ──its time ends──► closed ──► stored, a few at the same time
+ *                   └── more than 10,000 windows are open: the oldest is closed earlier
+ *
+ * A process that is killed loses at most the windows that are open.
+ */
+function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>, windowMs: number) {
   /** In the order in which they began. */
   const open = new Map<string, Window>();
   const waiting = new Set<AuditRecord>();
@@ -81,7 +185,8 @@ function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'cl
   }
 
   return {
-    count(name, happened) {
+    /** Counts an event of this name. The first opens a window, whose record has that event's facts. */
+    count: (name: string, happened: Happened): void => {
       const nowMs = clock.monotonicMs();
       const current = open.get(name);
       if (current !== undefined && nowMs < current.endsAtMs) {
@@ -93,7 +198,7 @@ function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'cl
       if (oldest !== undefined) close(...oldest);
       open.set(name, { happened, beganAtMs: clock.nowMs(), endsAtMs: nowMs + windowMs, count: 1 });
     },
-    async storeEnded() {
+    async storeEnded(): Promise<void> {
       const nowMs = clock.monotonicMs();
       for (const [name, window] of open) {
         // the others began later
@@ -102,7 +207,7 @@ function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'cl
       }
       await writes.onIdle();
     },
-    async flush(signal) {
+    async flush(signal: AbortSignal): Promise<void> {
       for (const [name, window] of open) close(name, window);
       await inTime(writes.onIdle(), signal).catch(() => {
         writes.clear();

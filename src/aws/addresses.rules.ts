@@ -1,4 +1,4 @@
-/** What a queue's URL says about its region. */
+/** The addresses of AWS's services: what a queue's URL says about its region, and the endpoints that are configured. */
 
 /** The regions of all partitions: eu-central-1, us-gov-west-1, cn-north-1, us-isob-east-1, eusc-de-east-1. */
 const REGION = '[a-z]{2,5}(?:-[a-z]+)+-\\d+';
@@ -20,4 +20,15 @@ export function regionInQueueUrl(queueUrl: string): string | undefined {
   const { hostname } = new URL(queueUrl);
   const found = REGION_IN_HOST.exec(hostname) ?? REGION_IN_LEGACY_HOST.exec(hostname);
   return found?.[1] ?? (LEGACY_HOST.test(hostname) ? REGION_OF_FIRST_HOST : undefined);
+}
+
+/** The services of AWS whose endpoints can be configured, each with its name in the SDK's variables and, in lower case, in profiles. */
+const services = { sqs: 'SQS', sns: 'SNS', s3: 'S3', events: 'EVENTBRIDGE', trails: 'CLOUDTRAIL' } as const;
+
+/** An absent endpoint is that of AWS itself. */
+export type Endpoints = { readonly [Service in keyof typeof services]?: string | undefined };
+
+/** The endpoint of each service. */
+export function endpointsBy(endpointOf: (service: string) => string | undefined): Endpoints {
+  return Object.fromEntries(Object.entries(services).map(([service, name]) => [service, endpointOf(name)]));
 }
