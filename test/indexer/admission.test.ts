@@ -64,33 +64,24 @@ async function setUp(options: { readonly connected?: boolean } = {}) {
 }
 
 describe('a receive', () => {
-  it('begins at once when nothing is against it, and that is said from the first', async () => {
-    const world = await setUp();
-    world.admit('a');
-    await settled();
-    expect(world.admitted).toEqual(['a']);
-    expect(world.admission.state).toBe('on');
-    expect(world.recorded()).toEqual(['on']);
-    world.admit('b');
-    await settled();
-    expect(world.recorded()).toEqual(['on']);
-  });
-
   it.each<[string, (world: Awaited<ReturnType<typeof setUp>>, isOn: boolean) => void]>([
     ['held-full', ({ conditions }, isOn) => void (conditions.isFull = isOn)],
     ['in-flight-cap', ({ conditions }, isOn) => void (conditions.inFlight = isOn ? 1_001 : 1_000)],
-  ])('waits while it is %s, says so once, and begins when that is over', async (state, turn) => {
+  ])('begins at once, waits while it is %s, says so once, and begins when that is over', async (state, turn) => {
     const world = await setUp();
+    world.admit('first');
+    await settled();
+    expect([world.admitted, world.recorded(), world.admission.state]).toEqual([['first'], ['on'], 'on']);
     turn(world, true);
     world.admit('a');
     world.admit('b');
     await world.run(60_000);
-    expect(world.admitted).toEqual([]);
-    expect(world.recorded()).toEqual([state]);
+    expect(world.admitted).toEqual(['first']);
+    expect(world.recorded()).toEqual(['on', state]);
     turn(world, false);
     await world.run(200);
-    expect(world.admitted).toEqual(['a', 'b']);
-    expect(world.recorded()).toEqual([state, 'on']);
+    expect(world.admitted).toEqual(['first', 'a', 'b']);
+    expect(world.recorded()).toEqual(['on', state, 'on']);
   });
 
   it('waits while the index store does not answer', async () => {

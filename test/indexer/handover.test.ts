@@ -82,20 +82,15 @@ describe('a record that is handed over', () => {
 });
 
 describe('an object that fails alone', () => {
-  it('shares the gap of the whole bucket once a hundred others have one', async () => {
-    const { handover, record, gaps } = await setUp();
+  it('shares the gap of the whole bucket once a hundred others have one, and has its own again once those are closed', async () => {
+    const { handover, record, gaps, gap, clock, state } = await setUp();
     for (let number = 0; number < 100; number += 1) await handover.handOver(record({ key: `key-${number}` }));
     await handover.handOver(record({ key: 'one-too-many' }));
     await handover.handOver(record({ key: 'key-7' }));
     const all = await gaps();
     expect(all).toHaveLength(101);
     expect(all.filter(({ prefix }) => prefix === undefined)).toMatchObject([{ reasons: [{ count: 1 }] }]);
-  });
-
-  it('has a gap again once those of others are closed', async () => {
-    const { handover, record, gaps, gap, clock, state } = await setUp();
-    for (let number = 0; number < 100; number += 1) await handover.handOver(record({ key: `key-${number}` }));
-    for (const { id } of await gaps()) await removeRecord(state, id);
+    for (const { id } of all) await removeRecord(state, id);
     await clock.advance(60_000);
     await handover.handOver(record({ key: 'later' }));
     expect(await gap('later')).toBeDefined();

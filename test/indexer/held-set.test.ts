@@ -89,12 +89,6 @@ describe('the work of a batch', () => {
     await settled();
     expect(ended).toEqual(['idle']);
   });
-
-  it('is over at once without messages, and there is nothing to wait for', async () => {
-    const { held, work } = setUp();
-    await held.run([], work);
-    await held.idle();
-  });
 });
 
 describe('the memory of messages in hand', () => {

@@ -167,15 +167,6 @@ describe('a message in hand', () => {
     expect(world.requests.every(({ atMs }, index) => atMs - (index + 1) * 30_000 <= 3_000)).toBe(true);
   });
 
-  it('is never extended after it was settled', async () => {
-    const world = setUp();
-    const message = world.hold('a');
-    await world.run(20_000);
-    void world.settler.hide(message, 500);
-    await world.run(200_000);
-    expect(world.requests.map(({ timeouts }) => timeouts)).toEqual([[500]]);
-  });
-
   it('that is settled while its extension waits to be sent has that dropped', async () => {
     const world = setUp();
     const message = world.hold('a');

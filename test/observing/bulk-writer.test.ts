@@ -205,18 +205,6 @@ describe('a write', () => {
     },
   );
 
-  it('that is rejected, or whose bucket is out of order, tells its fault; its neighbours in the request are untouched', async () => {
-    const world = await setUp();
-    await world.store.objects.createBucket('other');
-    world.store.broken.buckets.set('b', 'bucket.index-blocked');
-    void world.write('a');
-    void world.write('x', { bucket: 'other' });
-    await run(world, 20);
-    expect(world.requests()).toEqual([['a', 'x']]);
-    expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'bucket.index-blocked', reason: 'broken by the test' } }]);
-    expect(world.answers.get('x')).toEqual([{ kind: 'written' }]);
-  });
-
   it('whose request fails tells that request’s fault, once, and is not sent again', async () => {
     const world = await setUp();
     world.store.broken.writes = new FaultError('index.unreachable', 'gone');

@@ -62,20 +62,6 @@ it('Fix: that S3 refuses what enriches a bucket is known until it answers, and h
 });
 
 describe('an exact event', () => {
-  it('of a bucket that asks for nothing is not enriched, and holds its poller as ever', async () => {
-    const world = await worldOf('none');
-    // the bucket's record is looked up once
-    await world.send(put(world, 'first'));
-    await world.run(200);
-    const held = world.telemetry.values('tally_held_messages').length;
-    await world.send(put(world, 'k'));
-    await world.run(200);
-    expect(world.storage.asked).toEqual([]);
-    expect(await world.document('k')).not.toHaveProperty('content_type');
-    expect(world.telemetry.values('tally_held_messages')).toHaveLength(held);
-    expect(results(world)).toEqual([]);
-  });
-
   it('says what a HEAD with its etag adds, at the event’s own clock, and the tags that were read before the HEAD that tells whose they are', async () => {
     const world = await worldOf('tags');
     const atMs = world.clock.nowMs();
@@ -102,23 +88,6 @@ describe('an exact event', () => {
 });
 
 describe('an exact event whose object S3 no longer has', () => {
-  it('is written plain, and the event of what replaced it is enriched', async () => {
-    const world = await worldOf('tags');
-    const first = put(world, 'k');
-    await world.run(1_000);
-    const second = put(world, 'k', { contentType: 'second' });
-    await world.send(first);
-    await world.run(200);
-    const plain = await world.document('k');
-    expect(plain).toMatchObject({ etag: 'etag-1', last_modified_exact: false });
-    expect(await addedTo(world, 'k')).toEqual({});
-    expect(results(world)).toEqual(['head gone', 'tags gone']);
-    await world.send(second);
-    await world.run(200);
-    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', content_type: 'second', tags });
-    expect(world.storage.observed).toEqual([]);
-  });
-
   it('between the request for its tags and the HEAD has neither the one’s tags nor the other’s', async () => {
     const world = await worldOf('tags');
     const record = put(world, 'k');

@@ -17,15 +17,6 @@ function source(name: string, neededBy: CheckSource['neededBy'], check: Readines
 }
 
 describe('readiness', () => {
-  it('is there while every check passes, and shows each', () => {
-    const report = createReadiness(['ingest', 'http'], [source('index', ['ingest', 'http'], OK), source('queue', ['ingest'], OK)]).read();
-    expect(report).toEqual({
-      ready: true,
-      roles: { ingest: { ready: true }, http: { ready: true } },
-      checks: { index: { status: 'ok' }, queue: { status: 'ok' } },
-    });
-  });
-
   it('is lost by the roles that need what fails, and by the process as a whole', () => {
     const report = createReadiness(
       ['ingest', 'http'],

@@ -46,20 +46,6 @@ describe('a document', () => {
     });
   });
 
-  it('has no field for what was not said', () => {
-    expect(documentOf({ ...facts, state: { present: true }, cause: {} })).toEqual({
-      bucket: 'photos',
-      key: 'a/B.JPG',
-      name: 'B.JPG',
-      extension: 'jpg',
-      deleted: false,
-      clock: 5,
-      settled: true,
-      source: 'native',
-      indexed_at: '1970-01-01T00:00:06.000Z',
-    });
-  });
-
   it('of an absent one is a tombstone without object fields or words', () => {
     const tombstone = documentOf({ ...facts, state: { present: false } });
     expect(tombstone).toEqual({

@@ -1,15 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { documentOf, sameContent, type PresentState } from '../../src/ordering/document.ts';
-import {
-  asAskedFor,
-  enrichedBytes,
-  enrichedState,
-  isEnriched,
-  isLastingVersion,
-  isSameObject,
-  plainDocument,
-} from '../../src/ordering/enrichment.ts';
+import { enrichedBytes, enrichedState, isEnriched, isLastingVersion, isSameObject, plainDocument } from '../../src/ordering/enrichment.ts';
 
 const T = Date.UTC(2026, 0, 2, 3, 4, 5);
 const event: PresentState = { present: true, etag: 'e', sizeBytes: 7, lastModifiedMs: T + 678, lastModifiedExact: false };
@@ -30,10 +22,6 @@ function documentFrom(state: PresentState) {
 }
 
 describe('an exact event’s object with what a HEAD said of it', () => {
-  it('has what the HEAD adds, and the true LastModified', () => {
-    expect(enrichedState(event, seen)).toEqual({ ...seen, lastModifiedExact: true });
-  });
-
   it('has the event’s time where the HEAD says no LastModified', () => {
     const { lastModifiedMs: _, ...undated } = seen;
     expect(enrichedState(event, undated)).toMatchObject({ lastModifiedMs: T + 678, lastModifiedExact: false });
@@ -65,15 +53,6 @@ describe('two HEAD requests', () => {
     for (const change of [{ etag: 'f' }, { sizeBytes: 8 }, { lastModifiedMs: T + 1_000 }, { versionId: 'null' }]) {
       expect(isSameObject(seen, { ...seen, ...change })).toBe(false);
     }
-  });
-});
-
-describe('what a HEAD request saw', () => {
-  it('is said whole where the bucket asks for it, else without what users wrote', () => {
-    expect(asAskedFor('head', seen)).toEqual(seen);
-    expect(asAskedFor('tags', seen)).toEqual(seen);
-    const { contentType: _1, userMetadata: _2, ...rest } = seen;
-    expect(asAskedFor('none', seen)).toEqual(rest);
   });
 });
 

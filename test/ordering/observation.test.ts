@@ -56,24 +56,6 @@ describe('the write that follows an observation', () => {
     expect(planObservedWrite([forged], T + 40_000)).toMatchObject({ clock: clockOfMs(T + 20_000), settled: true });
   });
 
-  it('is one for all hints, at the highest clock, with a verdict for each', () => {
-    const plan = planObservedWrite([observe(T), resolve(T + 30_000), observe(T + 25_000)], T + 41_000);
-    expect(plan).toEqual({
-      clock: clockOfMs(T + 3e4),
-      equalClock: 'refuse',
-      leader: 1,
-      settled: false,
-      verdicts: [
-        { final: true },
-        { final: true },
-        {
-          final: false,
-          dueInS: 27,
-        },
-      ],
-    });
-  });
-
   const hint = fc.oneof(
     fc.integer({ min: -90_000, max: 90_000 }).map((ms) => resolve(T + ms)),
     fc
