@@ -79,7 +79,7 @@ export function withDirectRequests({ client, signer, repeats }: Sender): SQSClie
     return output;
   }
 
-  /** What an outage took of the SDK's retries comes back with each success. */
+  /** Each success restores some of the SDK's retries that an outage used up. */
   async function recordSuccess(): Promise<void> {
     const strategy = await client.config.retryStrategy();
     if ('recordSuccess' in strategy) strategy.recordSuccess(await strategy.acquireInitialRetryToken(''));

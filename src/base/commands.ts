@@ -34,5 +34,5 @@ const COMMAND = /`tally [^`]*`|^tally [a-z].*$/gm;
 
 /** Removes the commands from a text that is for a program acting for a person: such a program must not be given commands to run. */
 export function withoutCommands(text: string): string {
-  return text.replaceAll(COMMAND, 'a command of Tally');
+  return text.replaceAll(COMMAND, 'a Tally command');
 }

@@ -1,5 +1,5 @@
 /**
- * Applies plans, pauses and resumes notifications, and removes what Tally made. One call is one pass of the loop, which the caller
+ * Applies plans, pauses and resumes notifications, and removes what Tally created. One call is one pass of the loop, which the caller
  * repeats until it is done. The connection is stored in the bucket's record before its parts are made, and is deleted with the record
  * after its parts.
  */

@@ -41,7 +41,7 @@ export function createConnectBucket(dependencies: ConnectDependencies) {
    */
   async function connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket, source, topic_arn: topicArn, enrich, bucket_account: account } = request;
-    // in embedded mode nothing is asked of AWS, which would refuse it before
+    // in embedded mode Tally does not ask AWS, which would otherwise refuse it earlier
     if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);

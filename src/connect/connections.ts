@@ -44,7 +44,7 @@ export function createConnections(parts: ConnectionParts) {
       const notes = makesRule ? busNote(spec, await aws.ruleCount(spec, signal)) : [];
       return { plan: { ...plan, findings: [...plan.findings, ...notes] }, record };
     },
-    /** Whether the bucket needs parts in AWS: the embedded storage sends its events by itself. Throws what would prevent making them. Writes and stores nothing. */
+    /** Whether the bucket needs parts in AWS: the embedded storage sends its events itself. Throws what would prevent making them. Writes and stores nothing. */
     async check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<boolean> {
       if (isEmbedded && (request.source ?? 'notification') === 'notification') return false;
       const { spec, record } = await wanted(request, signal);
@@ -73,7 +73,7 @@ export function createConnections(parts: ConnectionParts) {
         `AWS does not show ${bucket}'s notification yet, so Tally started no re-index: repeat the request`,
       );
     },
-    /** Removes what Tally made, or leaves it with `keepAws`. The caller removes the bucket's record next. */
+    /** Removes what Tally created, or leaves it with `keepAws`. The caller removes the bucket's record next. */
     remove: (bucket: string, { keepAws }: { readonly keepAws: boolean }, signal?: AbortSignal) =>
       removeParts(changing, bucket, keepAws, signal),
     removeEarlier: (bucket: string, signal?: AbortSignal) => removeEarlier(changing, bucket, signal),

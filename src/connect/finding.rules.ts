@@ -20,7 +20,7 @@ export const findingSchema = z
     what: z.string().describe('What is wrong, and with what.'),
     why: z.string().describe('Why it matters.'),
     fix: z.string().describe('A command or a statement to paste.'),
-    blocks: z.boolean().describe('Whether an apply cannot fix it.'),
+    blocks: z.boolean().describe('Whether it keeps Tally from applying the plan.'),
   })
   .readonly()
   .meta({ id: 'Finding', description: 'Something that a connection check found.' });

@@ -46,7 +46,7 @@ export interface Waiting {
 
 /**
  * Resolves with the look that found nothing to do. `begin` stores what is about to be made, or throws what prevents it. Throws what AWS
- * refuses for good, and `connect.busy` if another process has taken the lease.
+ * refuses permanently, and `connect.busy` if another process has taken the lease.
  */
 export type Run = <Found extends Seen>(...steps: Steps<Found>) => Promise<Found | Waiting>;
 

@@ -42,13 +42,13 @@ export interface Arn extends Place {
 
 const ARN = /^arn:(aws[a-z0-9-]*):([a-z0-9-]+):([a-z0-9-]*):(\d{12}|):(.+)$/;
 
-/** The parts of an ARN; undefined if the text is none. */
+/** The parts of an ARN; undefined if the text is not an ARN. */
 export function parseArn(text: string): Arn | undefined {
   const [, partition = '', service = '', region = '', account = '', resource = ''] = ARN.exec(text) ?? [];
   return partition === '' ? undefined : { partition, service, region, account, resource };
 }
 
-/** The parts of what must be an ARN. Throws `connect.unavailable` if it is none. */
+/** The parts of what must be an ARN. Throws `connect.unavailable` if it is not. */
 export function arnOf(text: string): Arn {
   const arn = parseArn(text);
   if (arn === undefined) throw new FaultError('connect.unavailable', `${text} is not an ARN`);

@@ -1,11 +1,11 @@
 /**
  * The watch of a bucket's connection: when it checks, and what follows from what it finds. It repairs nothing, because a watch that
- * repairs would wage war with whatever else manages the same parts. Only what is left of an earlier source goes, as the person wanted
- * who changed it.
+ * repairs would fight whatever else manages the same parts. It only removes the remains of an earlier source, as the person wanted who
+ * changed the source.
  *
  *   ok, degraded ──found broken──► broken: a gap at once, which no job closes
  *        ▲                           │
- *        └──found in order again─────┘  a change, so one job closes it once AWS has applied that
+ *        └──found repaired─────┘  a change, so one job closes it once AWS has applied that
  *
  * `unknown` says nothing about events, and keeps what was known.
  */

@@ -114,7 +114,7 @@ export function fingerprintOf(secret: string): string {
 
 /**
  * Whether a text can be the name of a key: 1 to 100 characters, not all of them blank, none of which is invisible or changes the
- * reading direction. A text with a secret in it is none, because names are shown.
+ * reading direction. A text that contains a secret cannot, because names are shown.
  */
 export function isKeyName(text: string): boolean {
   const length = Array.from(text).length;

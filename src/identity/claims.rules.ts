@@ -242,8 +242,8 @@ export interface KnownUser extends UserRecord {
 }
 
 /**
- * Applies the rules to a stored user and to what the last login's claims satisfied. It runs for each request, so that what the settings
- * give and take away counts at once, for sessions and API keys alike.
+ * Applies the rules to a stored user and to what the last login's claims satisfied. It runs for each request, so that a change of
+ * the settings takes effect at once, for sessions and API keys alike.
  */
 export function knownUserOf(rules: LoginRules, stored: UserRecord): KnownUser {
   const isEnabled = stored.disabledAtMs === undefined;

@@ -277,7 +277,7 @@ interface KeyRecords {
   get(id: string, signal: AbortSignal): Promise<KeyRecord | undefined>;
   /** Reads a user's unrevoked keys, newest first. */
   ofUser(userId: string, signal: AbortSignal): Promise<readonly KeyRecord[]>;
-  /** Revokes a key for good. Resolves with its record, or with undefined if there is no such key or it is already revoked. */
+  /** Revokes a key permanently. Resolves with its record, or with undefined if there is no such key or it is already revoked. */
   revoke(id: string): Promise<KeyRecord | undefined>;
 }
 

@@ -17,7 +17,7 @@ export interface StartedSession {
   readonly lifeMs: number;
 }
 
-/** Why a token is refused. Callers are not told; the audit is. */
+/** Why a token is refused. The audit shows it; callers do not see it. */
 type SessionRefusal = 'not valid' | 'ended' | 'of a user who may not log in' | 'of a user with another role';
 
 export interface Sessions {

@@ -53,10 +53,10 @@ const WAITS_MS = 7 * DAY_MS;
 export const appointmentSchema = z.object({
   email: z.string().optional().describe('The verified address in lower case.'),
   sub: z.string().optional().describe('The subject.'),
-  appointed_by: z.string().describe('Who made it.'),
+  appointed_by: z.string().describe('Who appointed the person.'),
   created_at: z.string(),
-  expires_at: z.string().describe('It ends then.'),
-  /** The first user whom it meant. From then on, it counts for nobody else. */
+  expires_at: z.string().describe('When the appointment expires.'),
+  /** The first user to whom it applied. From then on, it applies to nobody else. */
   bound_to: z.string().optional(),
 });
 export type Appointment = z.infer<typeof appointmentSchema>;

@@ -168,7 +168,7 @@ export function createPeople(parts: SignInParts): People {
     return meant.toSorted((a, b) => b.lastLoginAtMs - a.lastLoginAtMs)[0];
   }
 
-  /** Takes what makes an administrator from a user. */
+  /** Removes what makes a user an administrator. */
   async function take(userId: string, change: (user: UserRecord) => UserRecord): Promise<User> {
     const admins = await enabledAdmins();
     const [last] = admins.length === 1 ? admins : [];

@@ -62,7 +62,7 @@ const ATTEMPTS_MAX = 6;
 
 const ANSWERS_EXPIRED: Fault = {
   code: 'index.overloaded',
-  reason: 'the store was so slow that answers expired before they could be written',
+  reason: 'the store was so slow that answers expired before Tally could write them',
 };
 
 const decideAgain: FollowUp = () => Promise.resolve(undefined);

@@ -92,7 +92,7 @@ async function handleUnsubscribe(
   { sentAtMs, queueUrl }: InHand['message'],
 ): Promise<Outcome> {
   telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
-  const reason = 'the bucket queue was unsubscribed from the topic of the bucket';
+  const reason = "the bucket queue was unsubscribed from the bucket's topic";
   const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
   for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
     const { bucket, topicArn: own, waySinceMs = 0 } = record;

@@ -7,8 +7,8 @@
  *                                    ▲                                               │
  *                                    └──────────────────── failed ───────────────────┘
  *
- * An attempt is always made by a record, so where nothing arrives, nothing is tried. Only the index store is asked by a probe,
- * because nothing is received while it fails.
+ * Only records make attempts, so where nothing arrives, Tally tries nothing. A probe asks the index store, because Tally receives
+ * nothing while the store fails.
  */
 import { adviceAbout, circuitOf, faultOf, opensAtOnce, type Fault } from '../base/fault.ts';
 import { inTime } from '../base/in-time.ts';

@@ -34,7 +34,7 @@ const PAUSED = { result: 'paused' } as const;
 const LISTED = { result: 'listed' } as const;
 const LISTED_FAULT: Fault = { code: 'object.denied', reason: 'S3 refuses HEAD requests, and only lists the objects' };
 const NOT_ASKED_FOR = { result: 'ok' } as const;
-const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer within the time for enrichment' };
+const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer in time for enrichment' };
 
 export interface EnrichRequest<State extends ObjectState> {
   readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'account' | 'enrich'>;

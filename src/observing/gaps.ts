@@ -311,7 +311,7 @@ export async function proveGap(ports: WithPorts<'state' | 'clock'>, { bucket, pr
 // ── the first mark ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 const NEVER_COMPARED = 'objects from before the bucket was connected';
-const HELD = { why: 'the bucket was connected without a first re-index; start one when you want it' };
+const HELD = { why: 'the bucket was connected without a first re-index: start one when you are ready' };
 
 interface FirstGap extends Pick<BucketRecord, 'bucket' | 'enrich'> {
   /** Since when the gap exists: any re-index that begins later covers it. */

@@ -113,7 +113,7 @@ export const overdueSchema = z
     expired: z
       .object({ rule: z.string(), objects: z.int().min(0), bytes: z.number().min(0) })
       .optional()
-      .describe('What the lifecycle rule that has left the most should have expired more than three days ago.'),
+      .describe('What lifecycle rules should have expired more than three days ago, for the rule with the most leftovers.'),
     uploads: z
       .object({
         count: z.int().min(0),

@@ -458,14 +458,14 @@ function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
     state === 'paused'
       ? ['paused', `\`tally jobs resume ${id}\`, or \`${reindex}\`, which counts them and asks you`]
       : ['cancelled', `\`${reindex}\`, which counts them and asks you`];
-  const why = `${id} was ${what}, so nothing deletes what the gap stands for: look at the bucket, and if it is as intended, run ${act}`;
+  const why = `${id} was ${what}, so Tally deletes nothing for this gap: look at the bucket, and if it is as intended, run ${act}`;
   return { ...omit(mark, 'jobId', 'waits', 'refusedSinceMs'), failures: 0, held: { jobId: id, why } };
 }
 
 /** What happens next, in a few words; `dueAtMs` says when. */
 export function nextOf(mark: DirtyMark, nowMs: number): string {
   const { jobId, stuck, held, compared, unproven, waits } = mark;
-  if (jobId !== undefined) return stuck === undefined ? 'a re-index repairs it' : `its re-index waits: ${stuck}`;
+  if (jobId !== undefined) return stuck === undefined ? 'a re-index is repairing it' : `its re-index waits: ${stuck}`;
   if (held !== undefined && isHeld(mark)) return `it waits for you: ${held.why}`;
   if (compared === true) return unproven === 'wiring' ? AFTER_WIRING : AFTER_PROOF;
   if (waits !== undefined && isWaiting(mark, nowMs)) return waits.why;

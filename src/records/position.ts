@@ -3,7 +3,7 @@
  * follower of the feed, and the purge of tombstones, which must not pass the followers.
  *
  * Each shard counts its own writes, so a position has one entry a shard (SQLite is one shard). `history` names the shard's line of
- * writes: it is another once the index was made again or restored, and positions of different histories can't be compared.
+ * writes. It changes when the index is recreated or restored, and positions of different histories can't be compared.
  */
 import { z } from 'zod';
 
@@ -43,7 +43,7 @@ export function movedMarks(
   { position, atMs, lifeMs }: { readonly position: Position; readonly atMs: number; readonly lifeMs: number },
 ): PurgeMarks {
   if (marks === undefined) return { next: { position, atMs } };
-  // a clock that was set back must not stop the purge for good
+  // a clock that was set back must not stop the purge permanently
   if (atMs < marks.next.atMs) return { ...marks, next: { ...marks.next, atMs } };
   if (atMs - marks.next.atMs < lifeMs) return marks;
   // a position lacks a shard that had no primary then, of which tombstones were purged all the same

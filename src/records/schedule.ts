@@ -36,7 +36,7 @@ interface Look extends ScheduleTimes {
 
 /**
  * Whether a run may begin. Work that never ran is due at once. A time further ahead than a right clock can have set counts as due too;
- * otherwise a single clock in the year 2099 would stop the schedule for good. A run counts as over once it has lasted longer than it may:
+ * otherwise a single clock in the year 2099 would stop the schedule permanently. A run counts as over once it has lasted longer than it may:
  * this worker has watched it for so long, or, since workers come and go, the clocks say so by more than they may differ.
  */
 export function isScheduleDue(record: ScheduleRecord | undefined, { nowMs, intervalMs, runMaxMs, watchedMs }: Look): boolean {

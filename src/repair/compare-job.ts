@@ -57,7 +57,7 @@ export interface CompareDependencies extends WithPorts<'state' | 'clock' | 'tele
   readonly scan: Pick<ObjectScan, 'refresh'>;
   readonly turn: ReconcileTurn;
   readonly slots: Slots;
-  /** Asked at the end of a comparison of a whole bucket. Default: nobody is. */
+  /** Called at the end of a comparison of a whole bucket. */
   readonly lookForOverdue?: LookForOverdue;
   /** How many keys a part must have left to be cut; at most 1,000. */
   readonly cutKeysMin: number;

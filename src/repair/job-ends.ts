@@ -21,7 +21,7 @@ import type { LookForOverdue } from './lifecycle.ts';
 type EndsDependencies = WithPorts<'state' | 'clock' | 'telemetry'>;
 type FinishDependencies = EndsDependencies & {
   readonly scan: Pick<ObjectScan, 'refresh'>;
-  /** Default: nobody looks. */
+  /** Called at the end of a comparison of a whole bucket. */
   readonly lookForOverdue?: LookForOverdue;
 };
 

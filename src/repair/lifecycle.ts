@@ -181,8 +181,8 @@ const SUM_MAX_MS = 10_000;
 const RULES_MAX = 20;
 
 /**
- * Did the bucket's rules do what they say? Asked once a comparison of the whole bucket has ended: the index then is what the bucket holds,
- * so what should have expired is one sum for each rule. What may not be read, or is not answered, is left out: a comparison never fails for it.
+ * Whether the bucket's lifecycle rules did what they say. This runs after a comparison of the whole bucket: the index then equals the bucket,
+ * so one sum per rule shows what should have expired. What may not be read, or is not answered, is left out: a comparison never fails for it.
  */
 export async function lookForOverdue({ usage, lifecycle, clock, telemetry }: OverdueParts, bucket: BucketRecord): Promise<Overdue> {
   const nowMs = clock.nowMs();

@@ -1,5 +1,5 @@
 /**
- * If a comparison finds a change that no event reported, the proof of the bucket's events is taken back: whatever broke without a trace
+ * If a comparison finds a change that no event reported, Tally withdraws the proof of the bucket's events: whatever broke without a trace
  * shows here at the latest. A change counts if nothing else explains why its event is missing: no gap covers it, no message waits, and it
  * is older than S3 and the queue may take to deliver.
  */

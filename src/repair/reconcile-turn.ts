@@ -75,7 +75,7 @@ const SETTLING = { ofAll: 6, withHeads: 2 };
 const SETTLING_MAX_REPORT = 16;
 const EXPIRED: Fault = {
   code: 'index.overloaded',
-  reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
+  reason: "the index or S3 was so slow that S3's answers expired before Tally could write them",
 };
 
 /** Creates the turn function, once for the process: all turns share its HEADs and its number of slices being settled. */

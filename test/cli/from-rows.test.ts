@@ -239,7 +239,7 @@ describe('exactly', () => {
       gap,
       { ...gap, due_at: '2026-01-02T05:07:05.000Z', last_seen_at: '2026-01-02T08:04:05.000Z' },
       { ...gap, prefix: 'a/b', next: 'job-7 failed: \u001b[2J', due_at: '2026-01-02T05:09:05.000Z' },
-      { ...gap, next: 'a re-index repairs it', job_id: 'job-7' },
+      { ...gap, next: 'a re-index is repairing it', job_id: 'job-7' },
       { ...gap, state: 'closed', next: undefined, job_id: 'job-6' },
     ];
     world.nextAnswers({ items });
@@ -249,7 +249,7 @@ describe('exactly', () => {
       'photos | - | 2 h | 2 h | dead letter: record.invalid (2 times) | a re-index begins',
       'photos | - | 2 h | 0 s | dead letter: record.invalid (2 times) | a re-index begins, at 05:07 UTC (in 3 min)',
       'photos | a/b | 2 h | 2 h | dead letter: record.invalid (2 times) | job-7 failed: \\u{1b}[2J, at 05:09 UTC (in 5 min)',
-      'photos | - | 2 h | 2 h | dead letter: record.invalid (2 times) | a re-index repairs it',
+      'photos | - | 2 h | 2 h | dead letter: record.invalid (2 times) | a re-index is repairing it',
       'photos | - | 2 h | 2 h | dead letter: record.invalid (2 times) | closed by job-6',
     ]);
   });

@@ -55,7 +55,7 @@ describe('the status of a bucket', () => {
       gaps: 1,
     });
     expect(statusOf({ gaps: [next, { ...gap, jobId: 'job-1' }] }).sentence).toBe(
-      'Changes may be missing (lost, and 1 other gap): a re-index repairs it',
+      'Changes may be missing (lost, and 1 other gap): a re-index is repairing it',
     );
   });
 
@@ -152,7 +152,7 @@ describe('the status of a bucket', () => {
       'It has never been fully compared: AWS needs some minutes (in 7 minutes)',
     );
     expect(without(uncompared, { gaps: [{ ...gap, jobId: 'job-2' }] }).sentence).toBe(
-      'It is being compared for the first time: a re-index repairs it',
+      'It is being compared for the first time: a re-index is repairing it',
     );
   });
 

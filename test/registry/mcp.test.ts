@@ -143,7 +143,7 @@ describe('the tools', () => {
     expect(structured).toMatchObject({ may_differ: true, as_of: [{ bucket: 'films' }, { bucket: 'logs' }, { bucket: 'photos' }] });
     expect(JSON.stringify(structured)).not.toContain('tally gaps');
     expect(structured['agreement']).toBe(
-      'This answer may miss objects or show them in an older state. films: Its events are being lost; logs: Changes may be missing (a lost message): a command of Tally shows it.',
+      'This answer may miss objects or show them in an older state. films: Its events are being lost; logs: Changes may be missing (a lost message): a Tally command shows it.',
     );
   });
 
@@ -153,7 +153,7 @@ describe('the tools', () => {
     const none = await call(client, 'list_buckets');
     expect(none.structured).toMatchObject({
       may_differ: true,
-      agreement: expect.stringContaining('No connected bucket is readable for you'),
+      agreement: expect.stringContaining('You can read no connected bucket'),
     });
     const behind = {
       ...fake.checked,
@@ -198,7 +198,7 @@ describe('what fails', () => {
   it.each([
     [
       new RequestError('bucket.not-connected', 'films is not connected; `tally bucket list` shows the buckets that are'),
-      { code: 'bucket.not-connected', detail: 'films is not connected; a command of Tally shows the buckets that are' },
+      { code: 'bucket.not-connected', detail: 'films is not connected; a Tally command shows the buckets that are' },
     ],
     [
       new FaultError('index.unreachable', 'connect ECONNREFUSED'),

@@ -117,7 +117,7 @@ export function diff(look: Look): Plan {
 }
 
 /**
- * What a removal takes away, in its order: the notification or the rule first, so that nothing new is sent. Shared parts stay, and so do
+ * What a removal deletes, in order: the notification or the rule first, so that nothing new is sent. Shared parts stay, and so do
  * parts that other owners changed. Missing parts are not listed.
  */
 export function removal(look: Look, remains: Remains): { readonly changes: readonly Change[]; readonly kept: readonly Kept[] } {

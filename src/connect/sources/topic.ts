@@ -169,7 +169,7 @@ function isLinkUsed({ still, used }: Remains, link: Subscription): boolean {
 function subscriptionRemoval({ observed, tools: { aws } }: Look, isMade: boolean): readonly (Change | Kept)[] {
   const { arn: name } = existing(existing(observed.topic)?.subscription) ?? {};
   if (name === undefined) return [];
-  if (!isMade) return [{ name, reason: 'nothing shows that Tally created this subscription to a topic that is not its own' }];
+  if (!isMade) return [{ name, reason: "nothing shows that Tally created this subscription to someone else's topic" }];
   return [{ part: 'subscription', action: 'remove', name, touches: [], make: (signal) => aws.unsubscribe(name, signal) }];
 }
 

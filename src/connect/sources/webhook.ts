@@ -1,8 +1,8 @@
 /**
- * The source `webhook`: a store posts its events to Tally's own receiver, so nothing is made in AWS. A token lets it post; the bucket's
- * record keeps the token's hash:
+ * The source `webhook`: a store posts its events to Tally's own receiver, so Tally creates nothing in AWS. A token lets it post; the
+ * bucket's record keeps the token's hash:
  *
- *   made ──► valid, beside the one before it ──a second one is made──► gone
+ *   created ──► valid, beside the previous one ──two more rotations──► gone
  *
  * So the store can keep posting while its token is replaced.
  */

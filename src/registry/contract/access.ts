@@ -27,7 +27,7 @@ const where = z
   .describe('`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` matches `logs/ab/x`.');
 
 const grant = grantSchema
-  .extend({ created_at: time.describe('When.') })
+  .extend({ created_at: time.describe('When it was granted.') })
   .meta({ id: 'Grant', description: 'Lets someone read all keys of a bucket, or those with a prefix.' });
 
 const body = z.strictObject({ who, where }, must('must be {"who": "…", "where": "…"}'));
@@ -142,7 +142,7 @@ export const accessRows = {
     operation: 'listReaders',
     summary: 'Lists the people who can read anything in a bucket, and through which grants.',
     description:
-      'A page may have fewer items than its limit, even none, and still have a next page. Tally does not know people who have never logged in; see the list of grants for those.',
+      'A page may have fewer items than its limit, even none, and still have a next page. Tally does not know people who have never logged in; the list of grants shows what they will be able to read.',
     scope: 'people',
     query: z.strictObject({ where, ...paging }),
     answer: pageOf(reader),

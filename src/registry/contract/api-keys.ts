@@ -175,7 +175,7 @@ export const keyRows = {
     summary: 'Revokes the API key with this secret. Anyone who has the secret may do this.',
     description: 'For leaked secrets. The response is the same whether or not the key existed.',
     scope: 'none',
-    body: bodyOf({ secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.') }),
+    body: bodyOf({ secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. Tally ignores white space around it.') }),
     errors: ['audit.unavailable'],
     example: { body: { secret: `qk_${'0'.repeat(49)}` } },
     cli: {

@@ -27,7 +27,7 @@ export const auditRows = {
     operation: 'listAudit',
     summary: 'Lists audit records, newest first.',
     description:
-      'An action has two records: one before it (`intended`) and one after it (`done` or `failed`). A record is listed at most a second after it was stored. Reading the audit is not audited.',
+      'An action has two records: one before it (`intended`) and one after it (`done` or `failed`). Lists show a record at most a second after it was stored. Reading the audit is not audited.',
     scope: 'admin',
     query: z.strictObject({
       from: moment

@@ -12,7 +12,7 @@ export const bucketStatus = z
     state: z
       .enum(bucketStates)
       .describe(
-        '`ok`: its events are known to arrive, all of it was compared, and no difference is known. Otherwise the worst of: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person must decide), `differs` (a report found differences, or the index refuses documents), `events_unproven` (no event has arrived, and its parts in AWS were not found), `never_compared`, `gap_open`, `overdue` (the last full comparison is older than two intervals), `degraded` and `unchecked` (its connection).',
+        '`ok`: its events are known to arrive, all of it was compared, and no difference is known. Otherwise the worst of: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person must decide), `differs` (a report found differences, or the index refuses documents), `events_unproven` (no event has arrived since its connection last changed), `never_compared`, `gap_open`, `overdue` (the last full comparison is older than two intervals), `degraded` and `unchecked` (its connection).',
       ),
     severity: z
       .enum(bucketSeverities)
@@ -39,7 +39,7 @@ export const bucket = z
     topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
     account: z.string().optional().describe('The account that must own the bucket. Absent: unknown, and not checked.'),
     versioning: z
-      .object({ status: z.enum(versioningStatuses).describe('`unknown` until Tally could read it.') })
+      .object({ status: z.enum(versioningStatuses).describe('`unknown` until Tally has read it.') })
       .describe('The answer to GetBucketVersioning.'),
     enrich: z.enum(enrichModes).describe('What Tally reads about each object in addition to its events.'),
     status: bucketStatus,

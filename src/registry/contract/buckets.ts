@@ -119,16 +119,7 @@ export const bucketRows = {
     body: addBucketBody,
     answer: addedBucket,
     status: 201,
-    errors: [
-      'bucket.missing',
-      'object.denied',
-      's3.unavailable',
-      's3.throttled',
-      's3.credentials',
-      'state.conflict',
-      'audit.unavailable',
-      ...APPLY_ERRORS,
-    ],
+    errors: ['object.denied', 'state.conflict', 'audit.unavailable', ...APPLY_ERRORS],
     example: { body: { bucket: 'photos', source: 'notification' } },
   },
   'POST /v1/buckets/{bucket}/token': {

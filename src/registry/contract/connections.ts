@@ -63,10 +63,10 @@ export const plan = z
     foreign: z
       .array(touched)
       .readonly()
-      .describe('What the changes touch of other owners. If there is anything, an apply needs the token.'),
+      .describe("Other owners' resources that the changes touch. If there are any, an apply needs the token."),
     findings: z.array(findingSchema).readonly(),
   })
-  .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what stands in its way. Nothing has been written.' });
+  .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what blocks it. Nothing has been written.' });
 export type PlanView = z.infer<typeof plan>;
 
 /** What a removal left in AWS. */

@@ -8,7 +8,7 @@ export const mcpRows = {
     operation: 'sendMcpMessage',
     summary: 'Answers one message of the Model Context Protocol (Streamable HTTP), through which programs that act for people use tools.',
     description:
-      'The tools only read. Each calls operations of this API as the caller, who needs their scopes too; these calls count as additional uses of an API key. There are no sessions and no streams, so this path has no other method. A session cookie is not accepted here.',
+      'The tools only read. Each calls operations of this API as the caller, who needs their scopes too; these calls count as additional uses of an API key. There are no sessions and no streams, so this path has no other method. It accepts no session cookie.',
     scope: 'read',
     bearerOnly: true,
     body: z.looseObject({}, must('must be one message')).describe('One message of JSON-RPC 2.0, for example with the method `tools/call`.'),

@@ -100,7 +100,7 @@ export const asOf = z
       .number()
       .exactOptional()
       .describe(
-        'How long at least the events of the last three minutes had waited in the queue. Absent: less than 10 s, or no events arrived, or the caller cannot read the whole bucket.',
+        'How long events of the last three minutes have waited in the queue, at least. Absent: less than 10 s, or no events arrived, or the caller cannot read the whole bucket.',
       ),
     gaps: count.describe('How many of its gaps are open.'),
   })
@@ -123,7 +123,7 @@ export const searchAnswer = pageOf(storedObject).extend({
   total: z
     .object({
       value: count.describe('How many objects match, counted up to 10,000.'),
-      exact: z.boolean().describe('False: there are more.'),
+      exact: z.boolean().describe('False: more objects match.'),
     })
     .exactOptional()
     .describe('With total=true.'),

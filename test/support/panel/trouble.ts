@@ -48,7 +48,7 @@ const bad = (state: Status['state'], sinceMs: number, sentence: string, more: Pa
   ...more,
 });
 const missing = (sinceMs: number, why: string): Status =>
-  bad('gap_open', sinceMs, `Changes may be missing (${why}): a re-index repairs it`, { severity: 'warning' });
+  bad('gap_open', sinceMs, `Changes may be missing (${why}): a re-index is repairing it`, { severity: 'warning' });
 const doctor = (bucket: string) => ({ act: { kind: 'doctor', command: `tally doctor ${bucket}` } }) as const;
 
 const brokenRule: Diagnosis['findings'] = [
