@@ -1,4 +1,4 @@
-/** SQS requests about held messages, dead letters and the queue itself. */
+/** SQS requests about held messages, dead letters and the queue itself, and SNS's about its subscriptions. */
 import {
   type MessageAttributeValue,
   type ServiceInputTypes,
@@ -16,10 +16,12 @@ import type { Command } from '@smithy/core/client';
 import { z } from 'zod';
 import { jsonOf } from '../base/json.ts';
 import type { Clock } from '../process/clock.ts';
-import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient } from './queues.ts';
+import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, ConfirmSubscription } from './queues.ts';
 import { urlBeside } from './addresses.rules.ts';
-import { isDenied, isMissing } from './faults.ts';
+import { isDenied, isMissing, errorText } from './faults.ts';
 import { messageOf, SYSTEM_ATTRIBUTES, queueFault } from './sqs-receiver.ts';
+import { type SNSClient, ConfirmSubscriptionCommand } from '@aws-sdk/client-sns';
+import { FaultError } from '../base/fault.ts';
 
 interface SqsClientDependencies {
   readonly clientFor: (queueUrl: string) => SQSClient;
@@ -178,4 +180,22 @@ function attributeToSend({ dataType, stringValue, binaryValue }: MessageAttribut
     ...(stringValue !== undefined && { StringValue: stringValue }),
     ...(binaryValue !== undefined && { BinaryValue: binaryValue }),
   };
+}
+
+const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):(\d{12}):[A-Za-z0-9_.-]{1,256}$/;
+
+/** Confirms the bucket queue's subscription to a topic. Never fetches a URL from a message. */
+export async function confirmSubscription(
+  clientFor: (region: string) => SNSClient,
+  ...[topicArn, token, signal]: Parameters<ConfirmSubscription>
+): Promise<void> {
+  const region = TOPIC_ARN.exec(topicArn)?.[1];
+  if (region === undefined) throw new FaultError('message.confirmation-failed', `${topicArn} is not the ARN of an SNS topic`);
+  try {
+    const command = new ConfirmSubscriptionCommand({ TopicArn: topicArn, Token: token });
+    await clientFor(region).send(command, { ...(signal && { abortSignal: signal }) });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new FaultError('message.confirmation-failed', `ConfirmSubscription ${topicArn}: ${errorText(error)}`, { cause: error });
+  }
 }

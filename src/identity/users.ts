@@ -126,18 +126,7 @@ function isFor({ issuer, subject }: Identity, appointment: Appointment | undefin
 
 // ── list, disable, enable, and appoint and dismiss other administrators ────────────────────────────────────────────
 
-interface People {
-  /** Lists the users, with waiting appointments on the first page. */
-  list(request: UsersRequest, signal: AbortSignal): Promise<UsersAnswer>;
-  /**
-   * Disables or enables a user, or gives a person a role: an appointment counts at once if the person is known to the issuer's
-   * logins, otherwise from the next login on. Throws `user.not-found`; `user.last-administrator` for the last enabled
-   * administrator, whatever made that one; and `user.role-by-rule` if only the settings can take the role away.
-   */
-  change(person: string, wanted: UserChange, by: string): Promise<Person>;
-}
-
-export function createPeople(parts: SignInParts): People {
+export function createPeople(parts: SignInParts) {
   const { state, clock, rules, liveKeys } = parts;
 
   async function store(userId: string, next: (user: UserRecord) => UserRecord): Promise<UserRecord> {
@@ -226,7 +215,8 @@ export function createPeople(parts: SignInParts): People {
   }
 
   return {
-    async list(request, signal) {
+    /** Lists the users, with waiting appointments on the first page. */
+    async list(request: UsersRequest, signal: AbortSignal): Promise<UsersAnswer> {
       const { items, ...rest } = await readEntries(state, 'user', request, signal);
       const appointments = request.cursor === undefined ? await listAllRecords(state, 'appointment', appointmentSchema) : [];
       return {
@@ -235,7 +225,12 @@ export function createPeople(parts: SignInParts): People {
         waiting: appointments.filter((record) => !isAppointmentOver(record, clock.nowMs())).map((record) => omit(record, 'bound_to')),
       };
     },
-    async change(person, wanted, by) {
+    /**
+     * Disables or enables a user, or gives a person a role: an appointment counts at once if the person is known to the issuer's
+     * logins, otherwise from the next login on. Throws `user.not-found`; `user.last-administrator` for the last enabled
+     * administrator, whatever made that one; and `user.role-by-rule` if only the settings can take the role away.
+     */
+    async change(person: string, wanted: UserChange, by: string): Promise<Person> {
       if ('role' in wanted) {
         if (wanted.role === 'user') return dismiss(person);
         const appointee = appointeeOf(person) ?? { sub: ((await readRecord(state, refs.user(person))) ?? refuse(person)).subject };

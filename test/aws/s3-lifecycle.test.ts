@@ -1,9 +1,8 @@
 import { PutBucketLifecycleConfigurationCommand, type LifecycleRule as S3Rule } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createS3Lifecycle } from '../../src/aws/s3-lifecycle.ts';
+import { createS3Lifecycle } from '../../src/aws/s3-storage.ts';
 import type { BucketLifecycle } from '../../src/aws/storage.ts';
-import type { TestAws } from '../support/servers/aws.ts';
-import { createTestAws } from '../support/servers/aws.ts';
+import { type TestAws, createTestAws } from '../support/servers/aws.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { errorBody, foreign, scriptedS3, target } from './scripted-s3.ts';
 

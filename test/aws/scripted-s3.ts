@@ -1,8 +1,7 @@
 /** An S3 on loopback that answers as a test says, and the adapters that ask it. All of it ends with the test. */
 import { onTestFinished } from 'vitest';
-import { createS3Lifecycle } from '../../src/aws/s3-lifecycle.ts';
+import { createS3Lifecycle, createS3Storage } from '../../src/aws/s3-storage.ts';
 import { createS3Listing } from '../../src/aws/s3-listing.ts';
-import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { createTestAws } from '../support/servers/aws.ts';
 import { startScripted, type Script, type ScriptedRequest } from '../support/servers/scripted.ts';
 

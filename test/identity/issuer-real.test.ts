@@ -217,7 +217,7 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
     for (let login = 0; login < 3; login += 1) expect(await statementOf(at)).toHaveProperty('claims.sub', 'johndoe');
   });
 
-  // each form of the claim: test/identity/login-rules.test.ts
+  // each form of the claim: test/identity/claims.test.ts
   it.each([
     ['true', true],
     [false, false],

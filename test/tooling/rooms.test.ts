@@ -37,20 +37,20 @@ const WORLD = ['store', 'aws', 'observing'] as const;
 
 /** Each imports only rooms before it. */
 const rooms: Readonly<Record<string, Room>> = {
-  base: { imports: [], lines: 1_200, first: 'base/fault.ts' },
+  base: { imports: [], lines: 1_190, first: 'base/fault.ts' },
   // a bucket's connection in AWS is a part of its record, and no record of its own
   records: { imports: ['base'], lines: 1_980, first: 'records/bucket.ts' },
-  events: { imports: ['base', 'records'], lines: 1_200, first: 'events/envelope.ts' },
+  events: { imports: ['base', 'records'], lines: 1_190, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_210, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 720, first: 'process/telemetry.ts' },
   contract: { imports: [...PURE], lines: 3_500, first: 'registry/contract/contract.ts' },
-  store: { imports: [...GROUND], lines: 5_390, first: 'store/store.ts' },
+  store: { imports: [...GROUND], lines: 5_380, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_730, first: 'aws/storage.ts' },
-  observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_880, first: 'observing/observer.ts' },
+  observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_860, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 2_230, first: 'indexer/data-path.ts' },
   repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_080, first: 'repair/close-gaps.ts' },
-  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_220, first: 'connect/loop.ts' },
-  identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_490, first: 'identity/logins.ts' },
+  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_190, first: 'connect/loop.ts' },
+  identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_480, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_780, first: 'search/parse.rules.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],

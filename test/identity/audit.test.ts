@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import type { Context } from '../../src/registry/contract/contract.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import type { Actor } from '../../src/base/actor.ts';
-import type { AuditRecord } from '../../src/base/audit.ts';
-import { createAudited } from '../../src/identity/audit.ts';
+import { type AuditRecord, auditRecordOf } from '../../src/base/audit.ts';
+import { createAudited, listAudit } from '../../src/identity/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { localActor } from '../support/identity/actors.ts';
 
 const actor: Actor = { kind: 'local', user: 'alice', host: 'build-1' };
 const contextOf = (requestId: string, signal = new AbortController().signal): Context => ({ actor, requestId, signal });
@@ -134,4 +135,22 @@ describe('an audited act', () => {
     expect(audit.records[1]?.reason).toMatch(/^internal\.unexpected: .*\\u\{1b\}\[2J$/);
     expect(JSON.stringify(audit.records)).not.toContain('secret');
   });
+});
+
+it.each<[what: object, found: readonly string[]]>([
+  [{}, ['2026-11-22T00:00', '2026-11-21T23:59', '2026-11-21T00:00', '2026-11-20T23:59']],
+  [{ date: '2026/11/21' }, ['2026-11-21T23:59', '2026-11-21T00:00']],
+  [{ date: '2026/11/23' }, []],
+  [{ date: '2026/11/21', from: '2026-11-21T08:00:00Z' }, ['2026-11-21T23:59']],
+  [{ date: '2026/11/21', to: '2026-11-21T08:00:00Z' }, ['2026-11-21T00:00']],
+  [{ date: '2026/11/21', from: '2026-11-01', to: '2026-12-01' }, ['2026-11-21T23:59', '2026-11-21T00:00']],
+  [{ date: '2026/11/21', from: '2026-11-22' }, []],
+])('the audit of %j', async (query, found) => {
+  const audit = createMemoryAudit();
+  for (const time of ['2026-11-20T23:59:59.999Z', '2026-11-21T00:00:00Z', '2026-11-21T23:59:59.999Z', '2026-11-22T00:00:00Z']) {
+    const facts = { event: 'Login', actor: localActor, requestId: time, outcome: 'done', atMs: Date.parse(time) } as const;
+    await audit.append(auditRecordOf(facts, '1'));
+  }
+  const { items } = await listAudit(audit, { limit: 10, ...query });
+  expect(items.map(({ eventtime }) => eventtime.slice(0, 16))).toEqual(found);
 });
