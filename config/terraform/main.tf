@@ -12,7 +12,7 @@ locals {
   bucket_events_arn = "arn:${local.partition}:sqs:${local.region}:${local.account}:${var.name}-bucket-events"
   dead_letters_arn  = "arn:${local.partition}:sqs:${local.region}:${local.account}:${var.name}-dead-letters"
 
-  # The owner follows from the queue, as with `tally setup`, so either finds what the other has made.
+  # The owner follows from the queue, as with `tally setup`, so each recognises what the other has created.
   owner        = sha256("tally ${local.bucket_events_arn}")
   installation = coalesce(var.installation, substr(local.owner, 0, 8))
   registry     = substr(local.owner, 8, 32)
@@ -25,7 +25,7 @@ locals {
 }
 
 ################################################################################
-# What all buckets share, as `tally setup` makes it
+# What all buckets share, as `tally setup` creates it
 ################################################################################
 
 resource "aws_sqs_queue" "dead_letters" {
@@ -49,7 +49,7 @@ resource "aws_sqs_queue" "bucket_events" {
   sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
   tags                       = local.tags
 
-  # a message that waits for an object or an outage is received again, and must not be given up for that
+  # SQS redelivers a message that waits for an object or an outage, and must not give it up for that
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
     maxReceiveCount     = 100
@@ -158,7 +158,7 @@ resource "aws_sns_topic_subscription" "this" {
 resource "aws_cloudwatch_event_rule" "this" {
   for_each = var.buckets
 
-  # the queue admits rules of this beginning. A name has at most 64 characters, and a bucket may have 63
+  # the queue admits rules with this prefix. A rule's name has at most 64 characters, and a bucket's may have 63
   name        = length(each.value) <= 49 ? "tally-${local.installation}-${each.value}" : "tally-${local.installation}-${substr(sha256(each.value), 0, 16)}"
   description = "Events of the bucket ${each.value} to Tally"
   tags        = var.tags
@@ -192,7 +192,7 @@ resource "aws_cloudwatch_event_target" "this" {
 }
 
 ################################################################################
-# The role of Tally
+# Tally's role
 ################################################################################
 
 locals {
@@ -242,7 +242,7 @@ resource "aws_iam_role" "this" {
   lifecycle {
     precondition {
       condition     = length(var.trusted_services) > 0 || var.irsa != null
-      error_message = "Set trusted_services or irsa: otherwise nothing may assume the role."
+      error_message = "Set trusted_services or irsa: otherwise nothing can assume the role."
     }
   }
 }

@@ -313,7 +313,7 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
       });
       for (const each of dropped) await removeRecord(state, refs.apiKey(each).id);
     } catch (error) {
-      telemetry.requestFailed('remove a revoked API key from the list of its user', error);
+      telemetry.requestFailed("remove a revoked API key from its user's list", error);
     }
   }
 

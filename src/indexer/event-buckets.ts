@@ -145,7 +145,7 @@ export function createEventBuckets({ state, clock, connect, reportUnconnected, t
       counting.set(bucket, pending + 1);
       // never before the event by SQS's clock: this machine's may be slow
       reportUnconnected(bucket, Math.max(clock.nowMs(), sentAtMs))
-        .catch((error: unknown) => telemetry.requestFailed('count events of a bucket that is not connected', error))
+        .catch((error: unknown) => telemetry.requestFailed('count the events of an unconnected bucket', error))
         .finally(() => {
           const left = (counting.get(bucket) ?? 1) - 1;
           if (left === 0) counting.delete(bucket);

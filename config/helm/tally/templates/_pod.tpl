@@ -23,7 +23,7 @@
 - { name: TALLY_TARGET_LAG_S, value: {{ $v.autoscaling.targetLagSeconds | int64 | quote }} }
 {{- end }}
 {{- if and .http $v.login.issuer }}
-# reached through the Service only by who ends TLS: see networkPolicy
+# only what terminates TLS may reach it through the Service: see networkPolicy
 - { name: TALLY_HTTP_ADDRESS, value: '0.0.0.0:8080' }
 - { name: TALLY_PUBLIC_URL, value: {{ $v.login.url | quote }} }
 - { name: TALLY_TRUSTED_PROXIES, value: {{ join "," $v.login.trustedProxies | quote }} }

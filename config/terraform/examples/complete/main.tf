@@ -15,7 +15,7 @@ provider "aws" {
 }
 
 variable "oidc_provider_arn" {
-  description = "The OpenID Connect provider of the EKS cluster."
+  description = "The EKS cluster's OpenID Connect provider."
   type        = string
 }
 
@@ -25,8 +25,8 @@ resource "aws_s3_bucket" "this" {
   bucket = each.value
 }
 
-# This resource owns the whole notification configuration of its bucket. Here that is right, because the buckets are new and belong to
-# this configuration alone. For any other bucket, see the README of the module.
+# This resource owns its bucket's whole notification configuration. Here that is right, because the buckets are new and belong only to
+# this configuration. For any other bucket, see the module's README.
 resource "aws_s3_bucket_notification" "this" {
   for_each = aws_s3_bucket.this
 
@@ -45,7 +45,7 @@ module "tally" {
 }
 
 output "values" {
-  description = "The AWS part of the values of the Helm chart."
+  description = "The AWS part of the Helm chart's values."
   value = yamlencode({
     aws            = { region = "eu-central-1", queueUrls = [module.tally.queue_url] }
     serviceAccount = { roleArn = module.tally.role_arn }

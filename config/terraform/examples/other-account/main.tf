@@ -1,4 +1,4 @@
-# A bucket of another account: its owner sends its events to a topic, and lets Tally's role subscribe the queue to it and read the bucket.
+# Another account's bucket: its owner sends its events to a topic, and lets Tally's role subscribe the queue to it and read the bucket.
 terraform {
   required_version = ">= 1.5"
 
@@ -10,12 +10,12 @@ terraform {
   }
 }
 
-# The account of Tally.
+# Tally's account.
 provider "aws" {
   region = "eu-central-1"
 }
 
-# The account of the bucket, in the bucket's region.
+# The bucket's account, in the bucket's region.
 provider "aws" {
   alias  = "owner"
   region = "eu-central-1"
@@ -26,12 +26,12 @@ provider "aws" {
 }
 
 variable "bucket" {
-  description = "The bucket of the other account."
+  description = "The other account's bucket."
   type        = string
 }
 
 variable "owner_role_arn" {
-  description = "The role with which Terraform works in the account of the bucket."
+  description = "The role that Terraform uses in the bucket's account."
   type        = string
 }
 
@@ -93,7 +93,7 @@ resource "aws_sns_topic_policy" "events" {
   })
 }
 
-# This resource owns the whole notification configuration of the bucket: merge it with the one that the owner has.
+# This resource owns the bucket's whole notification configuration: merge it with the owner's.
 resource "aws_s3_bucket_notification" "events" {
   provider = aws.owner
 
@@ -107,7 +107,7 @@ resource "aws_s3_bucket_notification" "events" {
   depends_on = [aws_sns_topic_policy.events]
 }
 
-# This resource owns the whole policy of the bucket: merge it with the one that the owner has.
+# This resource owns the bucket's whole policy: merge it with the owner's.
 resource "aws_s3_bucket_policy" "tally" {
   provider = aws.owner
 
@@ -133,7 +133,7 @@ resource "aws_s3_bucket_policy" "tally" {
   })
 }
 
-# Access to another account needs the permission of both.
+# Access to another account needs both accounts' permission.
 resource "aws_iam_role_policy" "other_account" {
   name = "tally-${var.bucket}"
   role = module.tally.role_name
@@ -147,7 +147,7 @@ resource "aws_iam_role_policy" "other_account" {
   })
 }
 
-# The process that serves this command subscribes the queue, and needs `tally iam-policy --for connecting` besides.
+# The process that serves this command subscribes the queue, and also needs `tally iam-policy --for connecting`.
 output "connect_command" {
   value = "tally bucket add ${var.bucket} --bucket-account ${data.aws_caller_identity.owner.account_id} --source topic --topic ${aws_sns_topic.events.arn}"
 }
