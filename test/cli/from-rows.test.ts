@@ -2,9 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { RowCommand } from '../../src/registry/contract/command.ts';
 import { rowsOfControlPlane } from '../../src/registry/contract/contract.ts';
-import { UNPRINTABLE } from '../../src/base/texts.ts';
 import { apiKey, auditRecord, bucketAnswer, gap, keySecret, planAnswer, userAnswer } from '../support/fakes/control.ts';
-import { createCliWorld } from './world.ts';
+import { createCliWorld, unsafeIn } from './world.ts';
 
 const commands = rowsOfControlPlane.flatMap((row) => [row.cli ?? []].flat().map((command) => ({ row, command, words: command.words })));
 
@@ -12,11 +11,6 @@ const commands = rowsOfControlPlane.flatMap((row) => [row.cli ?? []].flat().map(
 function argumentsOf(example: string): readonly string[] {
   const line = example.replace('URL', 'http://127.0.0.1:8080');
   return [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, ...found]) => found.find((word) => word !== undefined) ?? '').slice(1);
-}
-
-/** What a terminal would act on. */
-function unsafeIn(text: string): readonly string[] {
-  return text.match(UNPRINTABLE)?.filter((character) => character !== '\n') ?? [];
 }
 
 /** The first example, to which a person agrees. */

@@ -1,12 +1,18 @@
 /** The command line with its streams in memory, a control plane that answers fixed records, and a clock that stands still. */
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { UNPRINTABLE } from '../../src/base/texts.ts';
 import type { CliDependencies } from '../../src/cli/cli.ts';
 import { createClient } from '../../src/cli/client/client.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
 import type { Settings } from '../../src/settings/settings.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
+
+/** What a terminal would act on. */
+export function unsafeIn(text: string): readonly string[] {
+  return text.match(UNPRINTABLE)?.filter((character) => character !== '\n') ?? [];
+}
 
 /** Two hours after everything that the fake control plane tells of. */
 const NOW_MS = Date.UTC(2026, 0, 2, 5, 4, 5);

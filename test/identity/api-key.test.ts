@@ -3,16 +3,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   createSecret,
-  endsSoon,
   formOf,
   isKeyId,
   isKeyName,
-  isPurged,
   isSecretOf,
   keyIdOf,
   keyRecordOf,
   secretHashOf,
-  statusAt,
 } from '../../src/identity/api-key.rules.ts';
 import { newKeySecret } from '../../src/identity/random-texts.ts';
 
@@ -164,24 +161,5 @@ describe('the name of a key', () => {
     `qs_${'0'.repeat(65)}`,
   ])('is not %j', (name) => {
     expect(isKeyName(name)).toBe(false);
-  });
-});
-
-describe('the status of a key', () => {
-  it('is EXPIRED from the moment of its expiry on', () => {
-    expect([-1, 0, 1].map((offsetMs) => statusAt(NOW_MS, NOW_MS + offsetMs))).toEqual(['ACTIVE', 'EXPIRED', 'EXPIRED']);
-  });
-
-  it('warns in the last 14 days, and not after the end', () => {
-    const endsIn = (ms: number) => endsSoon(NOW_MS + ms, NOW_MS);
-    expect([14 * DAY_MS + 1, 14 * DAY_MS, 1, 0, -1].map(endsIn)).toEqual([false, true, true, false, false]);
-  });
-
-  it('is kept for 90 days after its end or its revocation', () => {
-    const expiresAtMs = NOW_MS;
-    expect(isPurged({ expiresAtMs }, NOW_MS + 90 * DAY_MS - 1)).toBe(false);
-    expect(isPurged({ expiresAtMs }, NOW_MS + 90 * DAY_MS)).toBe(true);
-    expect(isPurged({ expiresAtMs, revokedAtMs: NOW_MS - 10 * DAY_MS }, NOW_MS + 80 * DAY_MS)).toBe(true);
-    expect(isPurged({ expiresAtMs, revokedAtMs: NOW_MS + 10 * DAY_MS }, NOW_MS + 90 * DAY_MS)).toBe(true);
   });
 });

@@ -14,7 +14,7 @@ import {
   type LoginRules,
   isPublicIssuer,
 } from '../../src/identity/claims.rules.ts';
-import { userIdOf, appointeesOf, appointmentNameOf, isAppointmentOver, newAppointment } from '../../src/identity/user.rules.ts';
+import { userIdOf, appointeesOf, appointmentNameOf } from '../../src/identity/user.rules.ts';
 
 const numbered = (count: number): readonly string[] => Array.from({ length: count }, (_, at) => `group-${at}`);
 const leftOut = { groupsLeftOut: true };
@@ -195,13 +195,6 @@ describe('the role', () => {
   ])('of %j is %j', (claims, role) => {
     expect(loginWith(rules, claims).role).toEqual(role);
   });
-
-  it('that was granted stays whatever the rules say', () => {
-    expect(roleOf(rulesOf(['any']), { email: 'a@b.c', emailVerified: false, matched: [] }, true)).toEqual({
-      role: 'admin',
-      roleSource: 'appointment',
-    });
-  });
 });
 
 describe('a grant', () => {
@@ -212,12 +205,6 @@ describe('a grant', () => {
     expect(names({ email: 'bob@example.com', emailVerified: false, subject: 's1' })).not.toContain(byEmail);
     expect(names({ email: 'x@example.com', emailVerified: true, subject: 'bob@example.com' })).not.toContain(byEmail);
     expect(names({ email: 'x@example.com', emailVerified: false, subject: 's1' })).toContain(appointmentNameOf({ sub: 's1' }));
-  });
-
-  it('ends after seven days', () => {
-    const grant = newAppointment({ email: 'Bob@Example.com' }, 'alice', 0);
-    expect(grant).toMatchObject({ email: 'bob@example.com', appointed_by: 'alice' });
-    expect([isAppointmentOver(grant, 7 * 86_400_000 - 1), isAppointmentOver(grant, 7 * 86_400_000)]).toEqual([false, true]);
   });
 });
 

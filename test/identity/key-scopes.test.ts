@@ -1,18 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keyScopes, roles } from '../../src/base/actor.ts';
-import { effectiveScopes, scopesAsStored, scopesByDefault, scopesOfRole } from '../../src/identity/api-key.rules.ts';
+import { effectiveScopes, scopesAsStored, scopesOfRole } from '../../src/identity/api-key.rules.ts';
 import { roleSources } from '../../src/identity/user.rules.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.UTC(2026, 10, 22);
 
 describe('the scopes of a key', () => {
-  it('are by default what its owner may do, without admin', () => {
-    expect(scopesByDefault('user')).toEqual(['read']);
-    expect(scopesByDefault('admin')).toEqual(['read', 'operate']);
-  });
-
   it('are stored once each, in one order, with read', () => {
     expect(scopesAsStored(['admin', 'admin', 'operate'])).toEqual(['read', 'operate', 'admin']);
     expect(scopesAsStored(['operate'])).toEqual(['read', 'operate']);
