@@ -14,7 +14,7 @@ import { acquireServeLock } from './store/sqlite/connection.ts';
 import { systemClock } from './process/clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './process/metrics-and-log.ts';
 import { createReindexing, ingestParts } from './serve/roles.ts';
-import type { OuterEnvironment, ProxyVariables } from './settings/proxy.ts';
+import type { OuterEnvironment, ProxyVariables } from './settings/environment.ts';
 import type { Settings } from './settings/settings.ts';
 import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './serve/core.ts';
 import { createControlPlane } from './registry/control-plane.ts';

@@ -1,6 +1,5 @@
 /** What every command receives: settings, the control plane's operations, and the output streams. */
-import { awsEnvironment } from '../settings/aws.ts';
-import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
+import { awsEnvironment, parseProxy, type OuterEnvironment } from '../settings/environment.ts';
 import { parseSettings, serveMistakes, type Settings, textOfFile, type ReadFile } from '../settings/settings.ts';
 import type { Operations } from '../registry/contract/contract.ts';
 import type { Client } from './client/client.ts';

@@ -2,7 +2,7 @@ import type { Settings } from '../settings/settings.ts';
 import { urlOf } from '../registry/server.ts';
 import { withoutPasswords } from '../base/secrets.ts';
 import type { Telemetry } from '../process/telemetry.ts';
-import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
+import type { OuterEnvironment, ProxyVariables } from '../settings/environment.ts';
 
 interface Places {
   /** The address of the embedded SQS, SNS and S3. */

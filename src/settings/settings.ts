@@ -6,9 +6,8 @@
  * This schema produces `tally config` and docs/reference/settings.md.
  */
 import { z } from 'zod';
-import { s3Settings } from './aws.ts';
 import { identityMistakes, identitySettings } from './identity.ts';
-import { address, brokenOf, optionalAddress, integer, itemsOf, optionalPath, socketPath, flag } from './fields.ts';
+import { address, brokenOf, optionalAddress, integer, itemsOf, optionalPath, socketPath, flag, optionalFlag } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isLoopback, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../base/bucket-name.ts';
 import { INSTALLATION } from '../connect/names.rules.ts';
@@ -161,6 +160,12 @@ const connectionSettings = {
     .describe(
       'The log bucket of a trail that belongs to someone else. Tally never reads or changes that trail, and prints the selector for its owner to add. Ignored if TALLY_TRAIL_ARN is set.',
     ),
+};
+
+const s3Settings = {
+  TALLY_S3_FORCE_PATH_STYLE: optionalFlag.describe(
+    'Whether S3 requests use path-style addresses. The default is true if AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3 is set, because other S3-compatible stores often need it, else false.',
+  ),
 };
 
 /** The settings of re-index and of closing gaps. */

@@ -10,7 +10,7 @@ import { chainCredentials, createAwsClients } from '../../src/aws/clients.ts';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { createOpenSearchClient } from '../../src/store/opensearch/client.ts';
 import { faultOf, type Fault } from '../../src/base/fault.ts';
-import { parseProxy } from '../../src/settings/proxy.ts';
+import { parseProxy } from '../../src/settings/environment.ts';
 import { startRecordingProxy, type RecordingProxy } from '../support/servers/recording-proxy.ts';
 
 const clock = { monotonicMs: () => performance.now() };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { awsAddresses, type AwsAddresses } from '../../src/serve/core.ts';
-import { awsEnvironment } from '../../src/settings/aws.ts';
+import { awsEnvironment } from '../../src/settings/environment.ts';
 import { parseSettings } from '../../src/settings/settings.ts';
 
 const config = `

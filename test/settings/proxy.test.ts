@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseProxy, withoutProxyFor } from '../../src/settings/proxy.ts';
+import { parseProxy, withoutProxyFor } from '../../src/settings/environment.ts';
 
 const LOOPBACK = 'localhost,127.0.0.1,::1,[::1]';
 

@@ -1,7 +1,7 @@
 /** Amazon OpenSearch Service, as far as its door: a proxy that checks every signature before the real OpenSearch. */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { chainCredentials } from '../../../src/aws/clients.ts';
-import { awsEnvironment } from '../../../src/settings/aws.ts';
+import { awsEnvironment } from '../../../src/settings/environment.ts';
 import { parseSettings } from '../../../src/settings/settings.ts';
 import { awsAddresses, createCore, queuesOf } from '../../../src/serve/core.ts';
 import { storeTour } from '../../contracts/store-tour.ts';

@@ -1,5 +1,28 @@
-/** The proxy for requests to AWS and OpenSearch, from the usual variables in upper or lower case. */
-import type { AwsEnvironment } from './aws.ts';
+/** What Tally reads from the variables of other products: the AWS SDK's, and those that name a proxy. */
+import { endpointsBy, type Endpoints } from '../aws/addresses.rules.ts';
+
+/** The values of the AWS SDK’s own variables that Tally uses. Credentials and the shared files are left to the SDK. */
+export interface AwsEnvironment {
+  /** Absent: that of the profile. */
+  readonly region: string | undefined;
+  /** An absent endpoint is that of the profile, else that of AWS itself. */
+  readonly endpoints: Endpoints;
+  /** Whether all configured endpoints are to be ignored; undefined leaves it to the profile. */
+  readonly ignoresEndpoints: boolean | undefined;
+}
+
+/** Reads the variables as the SDK does: AWS_REGION, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. */
+export function awsEnvironment(environment: Readonly<Record<string, string | undefined>>): AwsEnvironment {
+  const set = (name: string): string | undefined => (environment[name] === '' ? undefined : environment[name]);
+  const ignores = set('AWS_IGNORE_CONFIGURED_ENDPOINT_URLS');
+  return {
+    region: set('AWS_REGION') ?? set('AWS_DEFAULT_REGION'),
+    endpoints: endpointsBy((service) => set(`AWS_ENDPOINT_URL_${service}`) ?? set('AWS_ENDPOINT_URL')),
+    ignoresEndpoints: ignores === undefined ? undefined : ignores === 'true',
+  };
+}
+
+// ── the proxy for requests to AWS and OpenSearch, in upper or lower case ───────────────────────────────────────────
 
 /** In the form in which Node's agents take them. */
 export interface ProxyVariables {
