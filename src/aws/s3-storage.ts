@@ -306,17 +306,12 @@ function bytesOfQuoted(text: string): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
-// ── reads a bucket's lifecycle rules, and its unfinished uploads ───────────────────────────────────────────────────
-
-interface S3LifecycleDependencies {
-  readonly clientFor: (region: string) => S3Client;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-}
+// ── a bucket's lifecycle rules, and its unfinished uploads ─────────────────────────────────────────────────────────
 
 type S3Rule = NonNullable<GetBucketLifecycleConfigurationCommandOutput['Rules']>[number];
 
 /** Creates the reader. Needs s3:GetLifecycleConfiguration, and s3:ListBucketMultipartUploads for uploads. */
-export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies): BucketLifecycle {
+export function createS3Lifecycle({ clientFor, clock }: Omit<S3StorageDependencies, 'region'>): BucketLifecycle {
   const { ask } = createAsk(clientFor, clock);
   return {
     async rulesOf(location, signal) {
