@@ -51,7 +51,7 @@ type CommandErrorCode =
   | 'declined'
   /** The address of a catalog or registry cannot be used. */
   | 'address.invalid'
-  /** The platform is older than this client needs. */
+  /** The registry is older than this client needs. */
   | 'platform.too-old'
   /** The stored files are open to others, damaged, or cannot be written. */
   | 'credentials.unusable'

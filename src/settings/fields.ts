@@ -35,7 +35,7 @@ export const optionalPath = z.string().trim().min(1, 'must be a path').optional(
 const SOCKET_BYTES_MAX = 103;
 
 export const socketPath = optionalPath.refine((path = '') => Buffer.byteLength(path) <= SOCKET_BYTES_MAX, {
-  error: `must have at most ${SOCKET_BYTES_MAX} bytes, because systems take no longer path for a socket`,
+  error: `must have at most ${SOCKET_BYTES_MAX} bytes, because systems accept no longer socket path`,
 });
 
 const hostPort = z

@@ -308,7 +308,7 @@ function offLoopbackMistakes(settings: Settings): readonly string[] {
   if (missing.length === 0) return [];
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   return [
-    `TALLY_HTTP_ADDRESS: ${shown} is not a loopback address: other machines can reach the control plane there, so the settings below are needed; without them use 127.0.0.1:${port}`,
+    `TALLY_HTTP_ADDRESS: ${shown} is not a loopback address: other machines can reach the control plane there, so add the settings below, or use 127.0.0.1:${port}`,
     ...missing,
   ];
 }

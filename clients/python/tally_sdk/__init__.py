@@ -59,7 +59,7 @@ from .records import (
 
 
 def configure(catalog_url: str) -> None:
-    """Reads the configuration of the catalog at this address and stores it. A catalog with another registry needs a new login."""
+    """Reads the catalog's configuration at this address and stores it. A catalog with another registry needs a new login."""
     _state.configure(catalog_url)
 
 
@@ -86,7 +86,7 @@ def logged_in() -> Optional[str]:
 
 
 def logout() -> None:
-    """Removes all stored credentials, of the login and the API key, and ends the session."""
+    """Ends the session, and removes all stored credentials: the login's and the API key's."""
     _state.forget()
 
 

@@ -71,7 +71,7 @@ class Client:
         """The configured catalog. Raises ConfigurationError if there is none."""
         config = self._config or _store.read_config()
         if config is None:
-            raise ConfigurationError('no catalog is configured: call configure("https://…") with its address first')
+            raise ConfigurationError('no catalog is configured: first call configure("https://…") with its address')
         return config
 
     # ── credentials ──
@@ -92,7 +92,7 @@ class Client:
         return session if config is None or config.registry_url == session.registry_url else None
 
     def is_usable(self, credential: Credential) -> bool:
-        """Whether its time is not over, by the clock of this machine, and the registry did not refuse it."""
+        """Whether it has not expired by this machine's clock, and the registry has not refused it."""
         return not _has_ended(credential) and _token_of(credential) not in self._refused
 
     def use_key(self, api_key: str, registry_url: str, persist: bool) -> Caller:
@@ -101,7 +101,7 @@ class Client:
         origin = origin_of(registry_url, "registry_url")
         answer = self._send(KeyCredential(origin, origin, secret), "GET", "/v1/session")
         if answer.status == 404:
-            raise VersionError(f"{origin} has no API keys: version 1.67 or higher is needed, and the registryUrl of config.json")
+            raise VersionError(f"{origin} has no API keys: version 1.67 or later is needed, and the registryUrl of config.json")
         caller = decode(Caller, answer.checked().body)
         check_platform(caller.version, origin)
         key = KeyCredential(origin, base_of(caller.catalog_url, "the catalog_url of the registry"), secret)
@@ -119,7 +119,7 @@ class Client:
         return decode(Caller, self._send(session, "GET", "/v1/session").checked().body)
 
     def keep_login(self, session: SessionCredential, config: Config) -> None:
-        """Uses and stores a new login, and no API key any more."""
+        """Uses and stores a new login, instead of any API key."""
         self._key = None
         self._config = config
         self._session = None
@@ -159,7 +159,7 @@ class Client:
             raise CredentialsError(f"the stored credentials cannot be removed: {error}") from None
 
     def _end(self, session: Optional[SessionCredential]) -> Optional[str]:
-        """Ends a session at the registry. Returns why it may still live there, if so."""
+        """Ends a session at the registry. If that fails, returns why it may still be valid there."""
         try:
             if session is not None:
                 _tokens.end_session(session).checked()
@@ -175,7 +175,7 @@ class Client:
     def call(
         self, method: str, path: str, *, query: Optional[Query] = None, body: Optional[Mapping[str, object]] = None
     ) -> Answer:
-        """Sends a request with the credential of this process. The answer may be an error."""
+        """Sends a request with this process's credential. The answer may be an error."""
         credential = self.credential()
         if credential is None:
             return self._call_locally(method, path, query=query, body=body)
@@ -220,7 +220,7 @@ class Client:
         return decode(kind, answer.checked().body)
 
     def pages(self, kind: Type[Record], path: str, query: Query) -> Iterator[Record]:
-        """Reads a list to its end, page by page."""
+        """Reads a whole list, page by page."""
         cursor: Optional[str] = None
         while True:
             answer = self.call("GET", path, query={**query, "cursor": cursor}).checked()
@@ -230,7 +230,7 @@ class Client:
             if following is None:
                 return
             if following == cursor:
-                raise ProtocolError(f"{answer.what} was answered with the same page again")
+                raise ProtocolError(f"the registry answered {answer.what} with the same page again: check its version")
             cursor = following
 
     def _send(
@@ -274,7 +274,7 @@ def _has_ended(credential: Credential) -> bool:
 
 
 def key_of(api_key: object) -> str:
-    """The secret without the space around it. Raises ApiKeyFormatError before any request for what cannot be a key."""
+    """The secret without the space around it. If it cannot be a key, raises ApiKeyFormatError before any request."""
     # some editors begin a file with U+FEFF, which is no white space to Python
     secret = api_key.strip().strip("\ufeff").strip() if isinstance(api_key, str) else ""
     if not secret.startswith(_PREFIX):
@@ -290,7 +290,7 @@ def _url_of(registry_url: str, path: str, query: Optional[Query]) -> str:
 
 
 def segment_of(name: str) -> str:
-    """A name as a part of a path."""
+    """A name as part of a path."""
     if not isinstance(name, str):
         raise TypeError(f"an id or a name must be a str, not {type(name).__name__}")
     return quote(name, safe="")
@@ -300,7 +300,7 @@ def _page_of(answer: Answer) -> Tuple[List[Any], Optional[str]]:
     body = answer.body if isinstance(answer.body, dict) else {}
     items, following = body.get("items"), body.get("next")
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
-        raise ProtocolError(f"{answer.what} was answered without a list: check that the version of the registry fits this package")
+        raise ProtocolError(f"the registry answered {answer.what} without a list: check that its version fits this package")
     return items, following
 
 

@@ -1,4 +1,4 @@
-"""Turns JSON of the registry into records, by the annotations of their classes."""
+"""Turns the registry's JSON into records, by their classes' annotations."""
 
 import dataclasses
 import datetime
@@ -80,7 +80,7 @@ def _scalar_of(kind: Any, value: object, where: str) -> Any:
 
 
 def time_of(text: str, where: str) -> datetime.datetime:
-    """A time of the API, in UTC. Times that Python cannot express become the last one that it can."""
+    """A time from the API, in UTC. Times that Python cannot express become the latest that it can."""
     match = _TIME.fullmatch(text)
     if match is None:
         if _LATE.fullmatch(text):

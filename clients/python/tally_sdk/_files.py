@@ -19,7 +19,7 @@ _WRITABLE_BY_OTHERS = 0o022
 
 
 def folder() -> Path:
-    """The folder, the same for all clients of Tally. Raises OSError where this user has no home."""
+    """The folder that all Tally clients share. Raises OSError if this user has no home."""
     variable = "XDG_CONFIG_HOME" if _HAS_MODES else "APPDATA"
     base = os.environ.get(variable, "")
     if os.path.isabs(base):
@@ -68,7 +68,7 @@ def write(name: str, content: bytes) -> None:
 
 
 def remove(name: str) -> None:
-    """Removes a file, and what killed processes left of it. Raises OSError if it is still there afterwards."""
+    """Removes a file, and its remains from killed processes. Raises OSError if it still exists afterwards."""
     try:
         place = folder()
     except FileNotFoundError:

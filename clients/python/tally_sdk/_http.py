@@ -1,4 +1,4 @@
-"""One request and its answer. Redirects are not followed, answers are bounded, and a credential goes where it belongs only."""
+"""One request and its answer. Follows no redirects, bounds answers, and sends a credential only where it belongs."""
 
 import functools
 import http.client
@@ -32,7 +32,7 @@ _openers: Dict[bool, urllib.request.OpenerDirector] = {}
 
 
 class Answer:
-    """The status, the headers, and the body as JSON: None if there is none."""
+    """The status, the headers, and the body as JSON (None if there is none)."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: object, what: str) -> None:
         self.status = status
@@ -42,16 +42,16 @@ class Answer:
 
     @property
     def code(self) -> Optional[str]:
-        """The code of a problem document."""
+        """The problem document's code."""
         code = self.body.get("code") if isinstance(self.body, dict) else None
         return code if isinstance(code, str) else None
 
     def checked(self) -> "Answer":
-        """This answer if it is not an error; raises the error that it is otherwise."""
+        """Returns this answer, or raises the error that it is."""
         if 200 <= self.status < 300:
             return self
         if 300 <= self.status < 400:
-            raise ProtocolError(f"{self.what} was answered with a redirect, which is not followed: check the address")
+            raise ProtocolError(f"{self.what} was answered with a redirect, which this package does not follow: check the address")
         if self.status == 401:
             raise AuthenticationError(AUTHENTICATION_FAILED)
         raise self._error()
@@ -94,7 +94,7 @@ def send(
 
 
 class _Bytes(io.RawIOBase):
-    """What a socket receives until a deadline, which holds for all of it: a timeout of a socket begins again with each byte."""
+    """What a socket receives until one deadline for all of it: a socket's own timeout restarts with each byte."""
 
     def __init__(self, sock: socket.socket, file: Any, deadline_s: float) -> None:
         self._sock = sock
@@ -136,7 +136,7 @@ class _SecureConnection(http.client.HTTPSConnection):
 
 
 def _response_until(timeout_s: Optional[float]) -> Any:
-    """The class of an answer that ends within this time from now."""
+    """A class of answers that must end within this time from now."""
     return functools.partial(_Response, deadline_s=time.monotonic() + (timeout_s or ANSWER_TIMEOUT_S))
 
 

@@ -161,7 +161,7 @@ def _filters(
     tags: Optional[Pairs],
     meta: Optional[Pairs],
 ) -> Query:
-    """The filters of a search as the API takes them."""
+    """A search's filters as the API takes them."""
     return {
         "query": query,
         "tz": tz,
@@ -184,7 +184,7 @@ def _filters(
 
 
 def _moment(value: Optional[Moment], name: str) -> Optional[str]:
-    """A moment as the API takes it: in UTC with milliseconds, rounded down. A text goes as it is."""
+    """A moment as the API takes it: in UTC with milliseconds, rounded down. A text stays as it is."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, datetime):
@@ -195,7 +195,7 @@ def _moment(value: Optional[Moment], name: str) -> Optional[str]:
 
 
 def _pairs(values: Optional[Pairs]) -> Optional[List[str]]:
-    """NAME, or NAME=VALUE, of which the first equals sign ends the name."""
+    """NAME, or NAME=VALUE, in which the first equals sign ends the name."""
     if values is None:
         return None
     names = {name: name.replace("%", "%25").replace("=", "%3D") for name in values}
@@ -203,7 +203,7 @@ def _pairs(values: Optional[Pairs]) -> Optional[List[str]]:
 
 
 def buckets() -> List[Bucket]:
-    """The connected buckets, over as many pages as there are."""
+    """The connected buckets, across all pages."""
     return [*client.pages(Bucket, "/v1/buckets", {"limit": _PAGE_MAX})]
 
 
@@ -233,7 +233,7 @@ def changes(
 
 
 def explain(bucket: str, key: str) -> Explanation:
-    """What the index and the object store hold for one key, and why a search finds it or does not."""
+    """What the index and S3 hold for one key, and why a search does or doesn't find it."""
     return client.get(Explanation, f"/v1/buckets/{segment_of(bucket)}/explain", {"key": key})
 
 
@@ -255,7 +255,7 @@ def reindex(
 
 
 def jobs() -> List[Job]:
-    """The re-index jobs, without their examples: those that have not ended first, each the newest first."""
+    """The re-index jobs, without their examples: unfinished ones first, then the newest first."""
     return [*client.pages(Job, "/v1/jobs", {"limit": _PAGE_MAX})]
 
 

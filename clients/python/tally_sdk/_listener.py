@@ -35,7 +35,7 @@ _TWICE = "this login's address was opened twice, maybe by another user of this m
 
 
 class _Return:
-    """One return of the browser, which waits for its page."""
+    """One return of the browser, which is waiting for a page."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
@@ -44,7 +44,7 @@ class _Return:
 
 
 class _Start:
-    """The way to the registry, which is open once. A second visit ends the login: the first may have been somebody else's."""
+    """The way to the registry, which works once. A second visit ends the login: the first may have been somebody else's."""
 
     def __init__(self) -> None:
         self.path = f"/start/{secrets.token_hex(16)}"

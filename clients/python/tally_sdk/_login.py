@@ -51,13 +51,13 @@ class _Attempt:
         return f"{self.config.registry_url}/login/authorize?{urlencode(query)}"
 
     def redeem(self, code: str, redirect_uri: Optional[str]) -> str:
-        """Exchanges the code for a session, and uses and stores it. Returns the e-mail address of who has logged in."""
+        """Exchanges the code for a session, and uses and stores it. Returns the e-mail address of the person who has logged in."""
         grant = {"code": code, "code_verifier": self.verifier}
         if redirect_uri is not None:
             grant["redirect_uri"] = redirect_uri
         answer = _tokens.request_token(self.config.registry_url, grant)
         if _tokens.is_invalid_grant(answer):
-            raise LoginError("the registry refused the code: it is wrong, was used already, or is older than 60 s; call login() again")
+            raise LoginError("the registry refused the code: it is wrong, has already been used, or is older than 60 s; call login() again")
         session = _tokens.session_of(answer, self.config)
         try:
             # a login that nobody can name is not used: another person may have answered it
@@ -75,7 +75,7 @@ class _Attempt:
 
 
 def login(browser: Optional[bool]) -> None:
-    """Logs in. `browser`: whether one can be opened on this machine; None: as far as can be seen."""
+    """Logs in. `browser`: whether this machine can open one; None: find out."""
     config = fetch_config(client.config().catalog_url)
     _require_logins(config)
     attempt = _Attempt(config, state=secrets.token_urlsafe(32), verifier=secrets.token_urlsafe(64))
@@ -86,14 +86,14 @@ def login(browser: Optional[bool]) -> None:
 
 
 def _require_logins(config: Config) -> None:
-    """A registry without an issuer knows every caller without a credential, and no page of it leads back here."""
+    """A registry without an issuer accepts callers without a credential, and none of its pages leads back here."""
     session = send("GET", f"{config.registry_url}/v1/session").body
     if isinstance(session, dict) and session.get("kind") == "local":
         raise LoginError(f"{config.registry_url} has no login: programs on its machine need none")
 
 
 def _by_browser(attempt: _Attempt) -> Optional[str]:
-    """Logs in by a browser, and returns who has logged in; None if there is no browser here."""
+    """Logs in with a browser, and returns who has logged in; None if there is no browser here."""
     try:
         listener = Listener(attempt.state)
     except OSError:
@@ -115,7 +115,7 @@ def _by_browser(attempt: _Attempt) -> Optional[str]:
 
 
 class _Opening:
-    """Opens the browser in a thread, because some browsers return when they are closed."""
+    """Opens the browser in a thread, because some browsers return only when they are closed."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -134,7 +134,7 @@ class _Opening:
 
 def _finish(attempt: _Attempt, parameters: Parameters, redirect_uri: str) -> str:
     if parameters.get("iss") != attempt.config.registry_url:
-        raise LoginError(f"another server than {attempt.config.registry_url} answered the login: nothing was sent to it")
+        raise LoginError(f"a server other than {attempt.config.registry_url} answered the login, so nothing was sent to it")
     if "error" in parameters:
         reason = parameters.get("error_description", parameters["error"])
         raise LoginError(f"the login was refused: {printable(reason)}")
@@ -148,7 +148,7 @@ def _by_code(attempt: _Attempt) -> str:
     try:
         code = input("Code: ")
     except EOFError:
-        raise LoginError("nothing can be pasted here: use login_with_api_key() where a program runs without a person") from None
+        raise LoginError("nobody can paste a code here: use login_with_api_key() for programs that run without a person") from None
     # pages and terminals add spaces and line ends
     return attempt.redeem(re.sub(r"\s", "", code), None)
 

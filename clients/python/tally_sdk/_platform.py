@@ -1,4 +1,4 @@
-"""The configuration document of a catalog."""
+"""A catalog's configuration document."""
 
 from ._http import send
 from ._store import Config
@@ -11,7 +11,7 @@ _TIMEOUT_S = 15.0
 
 
 def fetch_config(catalog_url: str) -> Config:
-    """Reads which registry the catalog has, without a credential. Raises VersionError if the platform is too old."""
+    """Reads which registry the catalog has, without a credential. Raises VersionError if the registry is too old."""
     catalog = base_of(catalog_url, "catalog_url")
     address = f"{catalog}/config.json"
     body = send("GET", address, timeout_s=_TIMEOUT_S).checked().body

@@ -16,7 +16,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Config:
-    """The catalog, and its registry as it was when it was configured."""
+    """The catalog, and the registry that it named when it was configured."""
 
     catalog_url: str
     registry_url: str
@@ -24,7 +24,7 @@ class Config:
 
 @dataclass(frozen=True)
 class SessionCredential:
-    """An interactive login. Its token is sent to `registry_url` only."""
+    """An interactive login. Its token is sent only to `registry_url`."""
 
     registry_url: str
     catalog_url: str
@@ -35,7 +35,7 @@ class SessionCredential:
 
 @dataclass(frozen=True)
 class KeyCredential:
-    """An API key. It is sent to `registry_url` only."""
+    """An API key. It is sent only to `registry_url`."""
 
     registry_url: str
     catalog_url: str
@@ -62,7 +62,7 @@ def read_config() -> Optional[Config]:
 
 
 def write_config(config: Config) -> None:
-    """Stores the addresses. Raises OSError if the home of this user cannot be written to."""
+    """Stores the addresses. Raises OSError if this user's home is not writable."""
     _write(_CONFIG, {"catalog_url": config.catalog_url, "registry_url": config.registry_url})
 
 
@@ -81,7 +81,7 @@ def read_credentials(*, open_allowed: bool = False) -> Credentials:
 
 
 def write_credentials(credentials: Credentials) -> None:
-    """Stores the credentials. Raises OSError if the home of this user cannot be written to."""
+    """Stores the credentials. Raises OSError if this user's home is not writable."""
     if credentials == Credentials():
         _files.remove(_CREDENTIALS)
         return

@@ -5,6 +5,6 @@ _LENGTH_MAX = 2_000
 
 
 def printable(text: str) -> str:
-    """The text without control characters and the like, which could change what a terminal shows, and not too long."""
+    """The text, shortened, without control characters and others that could change what a terminal shows."""
     cut = text if len(text) <= _LENGTH_MAX else text[:_LENGTH_MAX] + "…"
     return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in cut)

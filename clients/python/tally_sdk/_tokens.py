@@ -13,7 +13,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,1024}")
 
 
 def request_token(registry_url: str, code: Mapping[str, str]) -> Answer:
-    """Exchanges a code, with its verifier and its redirect_uri, for a token. The answer may be an error."""
+    """Exchanges a code, with its verifier and redirect_uri, for a token. The answer may be an error."""
     body = {"grant_type": "authorization_code", **code}
     return send("POST", f"{registry_url}/login/token", body=body, timeout_s=_TIMEOUT_S)
 
@@ -25,12 +25,12 @@ def is_invalid_grant(answer: Answer) -> bool:
 
 
 def session_of(answer: Answer, config: Config) -> SessionCredential:
-    """The session that an answer with a token gives."""
+    """The session from an answer with a token."""
     body = answer.checked().body
     values = body if isinstance(body, dict) else {}
     token, seconds = values.get("access_token"), values.get("expires_in")
     if not _is_token(token) or not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
-        raise ProtocolError(f"{answer.what} was answered without a token: check that the version of the registry fits this package")
+        raise ProtocolError(f"the registry answered {answer.what} without a token: check that its version fits this package")
     return SessionCredential(config.registry_url, config.catalog_url, str(token), time.time() + seconds)
 
 

@@ -18,13 +18,13 @@ _LENGTH_MAX = 2_000
 
 
 def base_of(url: object, what: str) -> str:
-    """The address of a catalog without the slash at its end. Raises ConfigurationError for one that cannot be used."""
+    """A catalog's address without a trailing slash. Raises ConfigurationError for an unusable one."""
     origin, path = _parts_of(url, what)
     return origin + path.rstrip("/")
 
 
 def origin_of(url: object, what: str) -> str:
-    """The address of a registry, which has no path. Raises ConfigurationError for one that cannot be used."""
+    """A registry's address, which has no path. Raises ConfigurationError for an unusable one."""
     origin, path = _parts_of(url, what)
     if path not in ("", "/"):
         raise ConfigurationError(f"{what} must be https://HOST without a path: {_shown(url)}")
@@ -32,7 +32,7 @@ def origin_of(url: object, what: str) -> str:
 
 
 def is_plain(origin: str) -> bool:
-    """Whether requests to the address are not encrypted."""
+    """Whether requests to the address are unencrypted."""
     return origin.startswith("http:")
 
 

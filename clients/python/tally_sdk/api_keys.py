@@ -33,17 +33,17 @@ def create(
     body = answer.body if isinstance(answer.body, dict) else {}
     secret = body.get("secret")
     if not isinstance(secret, str):
-        raise ProtocolError(f"{answer.what} was answered without a secret: list the keys, and revoke this one")
+        raise ProtocolError(f"the registry answered {answer.what} without the secret: list the keys, and revoke this one")
     return decode(ApiKey, body.get("key")), secret
 
 
 def list(name: Optional[str] = None, fingerprint: Optional[str] = None, status: Optional[str] = None) -> List[ApiKey]:
-    """The caller's keys that match all filters exactly. `status`: ACTIVE or EXPIRED. Revoked keys are gone."""
+    """The caller's keys that match all filters exactly. `status`: ACTIVE or EXPIRED. Revoked keys are not listed."""
     return [*client.pages(ApiKey, _PATH, {"name": name, "fingerprint": fingerprint, "status": status})]
 
 
 def get(id: str) -> Optional[ApiKey]:
-    """One key of the caller; None if there is no such key."""
+    """One of the caller's keys; None if there is no such key."""
     return client.find(ApiKey, _PATH, id)
 
 

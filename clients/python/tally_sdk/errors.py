@@ -7,19 +7,19 @@ PREFIX_NEEDED = "API key must start with 'qk_' prefix"
 
 
 class TallyError(Exception):
-    """Something failed. The message says what, and what to do."""
+    """Something failed. The message says what happened and what to do."""
 
 
 class ConfigurationError(TallyError):
-    """The address of the catalog or of the registry is missing, or cannot be used."""
+    """The catalog's or registry's address is missing or unusable."""
 
 
 class VersionError(ConfigurationError):
-    """The platform is older than this package needs."""
+    """The registry is older than this package needs."""
 
 
 class CredentialsError(TallyError):
-    """The files with the stored credentials cannot be trusted or read."""
+    """The stored credentials' files cannot be read, or others could have changed them."""
 
 
 class ApiKeyFormatError(TallyError, ValueError):

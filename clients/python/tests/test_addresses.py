@@ -31,7 +31,7 @@ class Configure(World):
     def test_refuses_an_older_version_and_says_which_is_needed(self) -> None:
         for version in ("1.66.9", "0.100.0", "1.6.70"):
             self.registry.version = version
-            with self.assertRaisesRegex(sdk.VersionError, rf"has version {version}: version 1\.67 or higher is needed"):
+            with self.assertRaisesRegex(sdk.VersionError, rf"has version {version}: version 1\.67 or later is needed"):
                 sdk.configure(self.registry.url)
         for version in ("latest", "1", ""):
             with self.assertRaisesRegex(sdk.VersionError, "not a version number"):

@@ -132,10 +132,10 @@ class ApiKeyLogin(World):
     def test_refuses_an_older_platform(self) -> None:
         _, secret = self.registry.add_key("nightly")
         self.registry.version = "1.66.9"
-        with self.assertRaisesRegex(sdk.VersionError, "version 1.67 or higher is needed"):
+        with self.assertRaisesRegex(sdk.VersionError, "version 1.67 or later is needed"):
             sdk.login_with_api_key(secret, registry_url=self.registry.url)
         self.registry.canned["/v1/session"] = (404, {}, b"")
-        with self.assertRaisesRegex(sdk.VersionError, "version 1.67 or higher is needed"):
+        with self.assertRaisesRegex(sdk.VersionError, "version 1.67 or later is needed"):
             sdk.login_with_api_key(secret, registry_url=self.registry.url)
         self.assertIsNone(sdk.logged_in())
 

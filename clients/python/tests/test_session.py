@@ -52,8 +52,8 @@ class BrowserLogin(World):
         self.registry.iss = "https://evil.example.com"
         ended = self.python(LOGIN, env=self.env)
         self.assertEqual(ended.returncode, 1)
-        self.assertIn("LoginError: another server than", ended.stderr)
-        self.assertIn("answered the login: nothing was sent", self.log.read_text())
+        self.assertIn("LoginError: a server other than", ended.stderr)
+        self.assertIn("answered the login, so nothing was sent", self.log.read_text())
         self.assertNotIn("POST /login/token", self.registry.paths())
         self.assertFalse(self.stored.exists())
 
@@ -113,7 +113,7 @@ class BrowserLogin(World):
 
     def test_without_a_browser_and_a_terminal_names_api_keys(self) -> None:
         ended = self.python(LOGIN)
-        self.assertIn("LoginError: nothing can be pasted here: use login_with_api_key()", ended.stderr)
+        self.assertIn("LoginError: nobody can paste a code here: use login_with_api_key()", ended.stderr)
 
     def test_needs_a_configured_catalog_of_this_version(self) -> None:
         self.registry.version = "1.66.9"
@@ -123,7 +123,7 @@ class BrowserLogin(World):
         self.restart()
         with self.assertRaises(sdk.ConfigurationError) as caught:
             sdk.login()
-        self.assertEqual(str(caught.exception), 'no catalog is configured: call configure("https://…") with its address first')
+        self.assertEqual(str(caught.exception), 'no catalog is configured: first call configure("https://…") with its address')
 
 
 class Listening(World):

@@ -125,6 +125,6 @@ export function requireVersion(version: unknown, address: string): void {
   if (Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 67)) return;
   throw new CommandError(
     'platform.too-old',
-    `${address} has version ${printable(text, VERSION_LENGTH_MAX)}: version 1.67 or higher is needed; upgrade the platform`,
+    `${address} has version ${printable(text, VERSION_LENGTH_MAX)}: version 1.67 or later is needed; upgrade the registry`,
   );
 }

@@ -91,7 +91,7 @@ async function showingEnd(returned: Return, work: () => Promise<string>): Promis
 async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<string> {
   const { registry_url: registry } = attempt.config;
   if (parameters.get('iss') !== registry) {
-    throw new CommandError('login.failed', `a server other than ${registry} answered the login; nothing was sent to it`);
+    throw new CommandError('login.failed', `a server other than ${registry} answered the login, so nothing was sent to it`);
   }
   const error = parameters.get('error');
   if (error !== undefined) {

@@ -113,7 +113,7 @@ describe('a catalog', () => {
   it('is refused below version 1.67, compared as numbers', () => {
     for (const version of ['1.67', '1.67.0', '1.100.0', '2.0.0', '1.67.0-rc.1']) expect(() => requireVersion(version, 'x')).not.toThrow();
     for (const version of ['1.66.9', '0.100.0', '1.6.70']) {
-      expect(() => requireVersion(version, 'x')).toThrow(`x has version ${version}: version 1.67 or higher is needed`);
+      expect(() => requireVersion(version, 'x')).toThrow(`x has version ${version}: version 1.67 or later is needed`);
     }
     expect(() => requireVersion('latest', 'x')).toThrow('x has version latest');
     expect(() => requireVersion(undefined, 'x')).toThrow('x has version none');
