@@ -2,7 +2,7 @@ import { circuitsReported, createTestCircuits } from '../support/fakes/circuits.
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createElapsed, type Clock } from '../../src/process/clock.ts';
+import type { Clock } from '../../src/process/clock.ts';
 import { documentOf, type ObjectState } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { createBulkWriter, type BulkLimits, type WriteRequest } from '../../src/observing/bulk-writer.ts';
@@ -28,10 +28,7 @@ async function setUp(
   limits: Partial<BulkLimits> = {},
   through: (plain: Write, world: { readonly clock: Clock }) => Write = (plain) => plain,
 ) {
-  const running = createFakeClock();
-  let sleptMs = 0;
-  const nowMs = (): number => running.nowMs() + sleptMs;
-  const clock = { ...running, nowMs, monotonicMs: createElapsed({ wallMs: nowMs, steadyMs: () => running.monotonicMs() }) };
+  const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const load = createLiveLoad({ clock, telemetry, heldMax: 100, bulkConcurrency: limits.concurrency ?? LIMITS.concurrency });
   const store = createBreakableStore();
@@ -63,11 +60,7 @@ async function setUp(
   }
 
   const keysOf = (writes: readonly IndexWrite[]) => writes.map(({ document }) => document.key);
-  /** The machine is suspended for this long. */
-  const suspend = (forMs: number): void => {
-    sleptMs += forMs;
-  };
-  return { clock, suspend, telemetry, load, store, write, answers, requests: () => store.requests.map(keysOf) };
+  return { clock, telemetry, load, store, write, answers, requests: () => store.requests.map(keysOf) };
 }
 
 type World = Awaited<ReturnType<typeof setUp>>;

@@ -33,7 +33,7 @@ function setUp(concurrency = 8) {
     for (let index = 0; index < count; index += 1) void ask(target, `${target.bucket}-${index}`);
   };
   const of = (bucket: string) => running.filter((name) => name.startsWith(`${bucket}-`)).length;
-  return { clock, heads, failing, failingRegions, running, ask, askMany, of, end: (name: string) => ends.get(name)?.() };
+  return { clock, failing, failingRegions, running, ask, askMany, of, end: (name: string) => ends.get(name)?.() };
 }
 
 describe('the requests to S3 about single objects', () => {

@@ -5,7 +5,6 @@ import { FaultError, type Fault } from '../../src/base/fault.ts';
 import type { Hidden } from '../../src/records/receiving.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createBucketStatuses } from '../../src/observing/buckets.ts';
-import type { StateStore } from '../../src/store/store.ts';
 import { listAllEntries } from '../../src/store/stored.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
@@ -18,10 +17,7 @@ const missing: Fault = { code: 'bucket.missing', reason: 'no such bucket' };
 const gone: Fault = { code: 'queue.missing', reason: 'the queue does not exist' };
 
 function startWorld() {
-  const { state: stored } = createMemoryStore();
-  const outage: FaultError[] = [];
-  const list: StateStore['list'] = (...asked) => (outage[0] === undefined ? stored.list(...asked) : Promise.reject(outage[0]));
-  const state: StateStore = { ...stored, list };
+  const { state } = createMemoryStore();
   const clock = createFakeClock();
   const running = new Set<{ readonly store: () => Promise<void> }>();
 
@@ -73,7 +69,6 @@ function startWorld() {
   return {
     state,
     clock,
-    outage,
     begin,
     pass: async (forMs: number) => {
       for (let ms = 0; ms < forMs; ms += 15_000) {

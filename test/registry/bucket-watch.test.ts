@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { markId } from '../../src/records/dirty.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
-import { readRecord, refs, removeRecord } from '../../src/store/stored.ts';
+import { removeRecord } from '../../src/store/stored.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { watchState } from '../../src/registry/bucket-watch.ts';
 import type { MetricName } from '../../src/process/telemetry.ts';
@@ -23,7 +23,6 @@ async function setUp() {
     // as after its first re-index
     await removeRecord(state, markId(bucket));
   }
-  const stopping = new AbortController();
   watchState(
     {
       state,
@@ -33,7 +32,7 @@ async function setUp() {
       processes: createProcesses({ state, clock }),
       compareIntervalMs: 0,
     },
-    stopping.signal,
+    new AbortController().signal,
   );
   return {
     clock,
@@ -41,8 +40,6 @@ async function setUp() {
     store,
     storage,
     gaps,
-    stopping,
-    record: (bucket: string) => readRecord(store.plainState, refs.bucket(bucket)),
     run: async (forMs: number) => {
       await clock.advance(forMs);
       await settled();

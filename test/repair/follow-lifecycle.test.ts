@@ -27,13 +27,12 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
   const world = await createObservingWorld({ source });
   const { state, objects, maintenance, scan, clock, telemetry, storage, observe } = world;
   const gaps = createGapReports({ state, clock, telemetry });
-  let answer = rules;
   let reads = 0;
   const lifecycle = {
     rulesOf: async () => {
       reads += 1;
-      if (answer instanceof FaultError) throw answer;
-      return answer;
+      if (rules instanceof FaultError) throw rules;
+      return rules;
     },
   };
   const visit = createVisitLifecycle({ state, objects, maintenance, scan, lifecycle, observe, gaps, clock, telemetry });
@@ -57,9 +56,6 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
     live: async () => (await objects.search({ bucket: 'photos', limit: 1_000 })).map(({ key }) => key),
     record: async () => (await readRecord(state, refs.bucket('photos')))?.lifecycle,
     gaps: () => listAllRecords(state, 'gap', markSchema),
-    setRules: (next: readonly LifecycleRule[] | FaultError) => {
-      answer = next;
-    },
     reads: () => reads,
   };
 }

@@ -35,14 +35,11 @@ const OURS = { body: '{}', attributes: { 'tally-fault': { dataType: 'String', st
 
 interface WorldOptions {
   readonly deadLetterQueues?: readonly FakeDeadLetterQueue[];
-  /** How far this worker's clock is behind that of SQS. */
-  readonly behindMs?: number;
 }
 
-async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behindMs = 0 }: WorldOptions = {}) {
-  const sqsClock = createFakeClock({ autoAdvance: true });
-  const clock = { ...sqsClock, nowMs: () => sqsClock.nowMs() - behindMs };
-  const queues = createFakeQueues(sqsClock);
+async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }] }: WorldOptions = {}) {
+  const clock = createFakeClock({ autoAdvance: true });
+  const queues = createFakeQueues(clock);
   const receives: string[] = [];
   const counted = {
     ...queues,
@@ -85,7 +82,6 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
   });
   return {
     clock,
-    sqsClock,
     queues,
     telemetry,
     state,
@@ -107,7 +103,7 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
     },
     /** All workers look after this time, with the numbers that the queues have then. */
     async look(afterMs = 30_000) {
-      await sqsClock.advance(afterMs);
+      await clock.advance(afterMs);
       known = await readNow(queues, ...deadLetterQueues);
       for (const lookOnce of workers) await lookOnce(new AbortController().signal);
     },
@@ -220,13 +216,13 @@ describe('a letter that SQS moved and that is discarded', () => {
     await expect(world.letters.discard({ all: true })).rejects.toMatchObject({ code: 'index.unreachable' });
     expect(world.queues.messages(DLQ)).toHaveLength(1);
     world.failPuts(false);
-    await world.sqsClock.advance(MINUTE_MS);
+    await world.clock.advance(MINUTE_MS);
     // killed between the gap and the delete
     const deleteBatch = world.queues.deleteBatch.bind(world.queues);
     world.queues.deleteBatch = () => Promise.reject(new FaultError('queue.unreachable', 'killed'));
     await expect(world.letters.discard({ all: true })).rejects.toMatchObject({ code: 'queue.unreachable' });
     world.queues.deleteBatch = deleteBatch;
-    await world.sqsClock.advance(MINUTE_MS);
+    await world.clock.advance(MINUTE_MS);
     expect(await world.letters.discard({ all: true })).toMatchObject({ count: 1 });
     expect(await world.letters.discard({ all: true })).toMatchObject({ count: 0 });
     expect(await world.gapCount()).toBe(2);
@@ -241,7 +237,7 @@ describe('a letter that SQS moved and that is discarded', () => {
     await world.look(HOUR_MS);
     while (world.queues.messages(DLQ).length > 0) {
       await world.letters.discard({ all: true });
-      await world.sqsClock.advance(MINUTE_MS);
+      await world.clock.advance(MINUTE_MS);
     }
     expect(await world.gaps()).toMatchObject([{ example: 'dead letter: message.moved' }]);
   });

@@ -67,7 +67,7 @@ async function createWorld({ enrich = 'none' }: { readonly enrich?: EnrichMode }
     await store.objects.write([{ document, equalClock: 'accept' }]);
   }
   const stored = async (key: string) => (await store.objects.getMany(BUCKET, [key]))[0];
-  return { ...world, store, gaps, closeGaps, run, openGaps, has, stored, telemetry, queues, stop: () => worker.stop(), never };
+  return { ...world, store, gaps, run, openGaps, has, stored, telemetry, queues, stop: () => worker.stop(), never };
 }
 
 describe('tags of a bucket that asks for them', () => {

@@ -87,7 +87,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   const stopping = new AbortController();
   const state = store.state;
   const handedOver: HandedOverRecord[] = [];
-  const handoverState = { isPermitted: options.handsOver ?? true };
   let stepMs = STEP_MS;
   const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1, idleMs: () => stepMs });
   const { circuits, connect, role, start } = createIngest(
@@ -97,9 +96,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       queues,
       receiver,
       handover: {
-        get isPermitted() {
-          return handoverState.isPermitted;
-        },
+        isPermitted: options.handsOver ?? true,
         handOver: async (record) => {
           await store.state.get(HANDED_OVER);
           handedOver.push(record);
@@ -175,7 +172,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     telemetry,
     circuits,
     handedOver,
-    handoverState,
     role,
     receiver,
     confirmed,
