@@ -44,7 +44,7 @@ const rooms: Readonly<Record<string, Room>> = {
   ordering: { imports: ['base', 'records', 'events'], lines: 1_210, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 720, first: 'process/telemetry.ts' },
   contract: { imports: [...PURE], lines: 3_500, first: 'registry/contract/contract.ts' },
-  store: { imports: [...GROUND], lines: 5_380, first: 'store/store.ts' },
+  store: { imports: [...GROUND], lines: 5_350, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_730, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_860, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 2_230, first: 'indexer/data-path.ts' },

@@ -9,8 +9,7 @@ import { expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsett
 import { createSqliteConnection, type SqliteReads } from './connection.ts';
 import { ENDED } from './conditions.ts';
 import type { Question, Questions, ReaderAnswer, ReaderRequest } from './reads.ts';
-import { countObjects, searchObjects } from './search.ts';
-import { sumUsage } from './usage.ts';
+import { countObjects, searchObjects, sumUsage } from './search.ts';
 
 const answers: { readonly [Name in keyof Questions]: (reads: SqliteReads, ...asked: Questions[Name]) => Promise<unknown> } = {
   search: searchObjects,
