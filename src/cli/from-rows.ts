@@ -156,7 +156,7 @@ function chosen(made: readonly Made[], values: Given): Made & { readonly given: 
     [...fields].filter(([name, { isRequired }]) => isRequired && !(name in fixed)).map(([name]) => name);
   const texts = (found: Made) => needs(found).map((name) => shownName(name, found.command));
   const found = made.findLast((each) => needs(each).every((name) => names.has(name)));
-  if (found === undefined) throw new CommandError('usage', `${made.map((each) => texts(each).join(' and ')).join(' or ')} must be given`);
+  if (found === undefined) throw new CommandError('usage', `give ${made.map((each) => texts(each).join(' and ')).join(' or ')}`);
   const strange = [...names].find((name) => !found.fields.has(name));
   if (strange !== undefined)
     throw new CommandError('usage', `${shownName(strange, found.command)} cannot be given with ${texts(found).join(' and ')}`);
@@ -165,7 +165,7 @@ function chosen(made: readonly Made[], values: Given): Made & { readonly given: 
     found.row.body?.safeParse(undefined).success === false &&
     !ofBody.some((name) => names.has(name) || name in (found.command.fixed ?? {}))
   )
-    throw new CommandError('usage', `${ofBody.map((name) => shownName(name, found.command)).join(' or ')} must be given`);
+    throw new CommandError('usage', `give ${ofBody.map((name) => shownName(name, found.command)).join(' or ')}`);
   return { ...found, given: { ...Object.fromEntries(entries), ...found.command.fixed } };
 }
 

@@ -342,7 +342,7 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const values = valuesIn(environment);
   const unknown = Object.keys(values)
     .filter((name) => !(name in settingsSchema.shape))
-    .map((name) => `${name}: is not a setting of Tally`);
+    .map((name) => `${name}: is not a Tally setting: correct its name, or unset it`);
   const fromFiles = readValueFiles(values, readFile);
   const parsed = settingsSchema.safeParse({ ...values, ...fromFiles.values });
   const mistaken = (parsed.error?.issues ?? []).map(({ path: [name], message }) => `${fromFiles.sourceOf(String(name))}: ${message}`);

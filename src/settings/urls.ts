@@ -61,12 +61,12 @@ export function indexUrlText(index: IndexLocation): string {
 
 function nodeMistake(text: string): string | undefined {
   if (!isHttpUrl(text)) {
-    return 'must be an OpenSearch URL (https://user:pass@host:9200; several separated by commas) or sqlite:PATH; in user and password , / ? # % must be percent-encoded';
+    return 'must be an OpenSearch URL (https://user:pass@host:9200; several separated by commas) or sqlite:PATH; percent-encode , / ? # % in user and password';
   }
   const { username, password, pathname } = new URL(text);
   if (!isPercentEncoded(username) || !isPercentEncoded(password)) return 'must have % percent-encoded as %25 in user and password';
   if (pathname === '/' && !/[?#]/.test(text)) return undefined;
-  return 'must end after the host or port, without a path; in user and password / ? # must be percent-encoded';
+  return 'must end after the host or port, without a path; percent-encode / ? # in user and password';
 }
 
 function isHttpUrl(text: string): boolean {

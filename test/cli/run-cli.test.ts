@@ -36,9 +36,9 @@ describe('wrong usage', () => {
     [['search', '--limit', '1e2'], 'a whole number from 1 to 1000'],
     [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
     [['gaps', '--state', 'ajar'], 'Allowed choices are open, closed'],
-    [['dead-letters', 'replay'], 'ids or --all must be given'],
+    [['dead-letters', 'replay'], 'give ids or --all'],
     [['dead-letters', 'replay', 'letter-1', '--all'], 'ids cannot be given with --all'],
-    [['keys', 'revoke'], 'id or --secret-file must be given'],
+    [['keys', 'revoke'], 'give id or --secret-file'],
     [['keys', 'create', 'ci', '--days', '366'], 'It must be a whole number from 1 to 365.'],
     [['setup', '--region', 'europe'], 'region'],
     [['jobs', 'allow'], "missing required argument 'id'"],
@@ -123,7 +123,7 @@ describe('settings', () => {
       expect(exitCode).toBe(78);
       expect(stdout).toBe('');
       expect(stderr.trimEnd().split('\n')).toEqual([
-        'tally: TALLY_QEUE_URL: is not a setting of Tally',
+        'tally: TALLY_QEUE_URL: is not a Tally setting: correct its name, or unset it',
         expect.stringContaining('tally: TALLY_LOG_LEVEL: '),
         expect.stringContaining('tally: TALLY_INDEX_SHARDS: must be a whole number'),
       ]);
