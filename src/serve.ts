@@ -38,8 +38,7 @@ import { listAllRecords } from './store/stored.ts';
 import { watchState } from './registry/bucket-watch.ts';
 import { createWorkerDemand } from './serve/worker-demand.ts';
 import { welcome, reportChoices } from './demo/welcome.ts';
-import { createLogins } from './identity/logins.ts';
-import { createSessions } from './identity/sessions.ts';
+import { createLogins, createSessions } from './identity/logins.ts';
 import type { LoginParts } from './registry/login-routes.ts';
 
 const version = packageJson.version;

@@ -8,7 +8,7 @@ import { tokenPrefixes } from '../identity/tokens.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { AuthenticateKey } from '../identity/authenticate-key.ts';
 import type { KeyUses, FailedAttempts } from '../identity/audit.ts';
-import type { Sessions } from '../identity/sessions.ts';
+import type { Sessions } from '../identity/logins.ts';
 import { requireOwnPage } from './guard.ts';
 import { isIP, type Socket } from 'node:net';
 

@@ -50,7 +50,7 @@ const rooms: Readonly<Record<string, Room>> = {
   indexer: { imports: [...GROUND, ...WORLD], lines: 2_230, first: 'indexer/data-path.ts' },
   repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_080, first: 'repair/close-gaps.ts' },
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_190, first: 'connect/loop.ts' },
-  identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_480, first: 'identity/logins.ts' },
+  identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_470, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_780, first: 'search/parse.rules.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],

@@ -2,8 +2,7 @@
 import { type Claims, type Identity, allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/identity/claims.rules.ts';
 import { challengeOf } from '../../../src/identity/tokens.rules.ts';
 import { createFailedAttempts } from '../../../src/identity/audit.ts';
-import { createLogins } from '../../../src/identity/logins.ts';
-import { createSessions } from '../../../src/identity/sessions.ts';
+import { createLogins, createSessions } from '../../../src/identity/logins.ts';
 import { readUser, signIn } from '../../../src/identity/users.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createMemoryAudit } from '../fakes/memory-audit.ts';
