@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasWords, queryWordsOf, wordsOf } from '../../src/ordering/words.ts';
+import { fold, hasWords, queryWordsOf, wordsOf } from '../../src/ordering/words.ts';
 import { isLong } from '../support/breadth.ts';
 import { growthOf } from '../support/growth.ts';
 import { anyCharacter } from '../support/random/characters.ts';
@@ -156,5 +156,35 @@ describe('the words of a query', () => {
     expect(queryWordsOf(q(64))).toHaveLength(64);
     expect(() => queryWordsOf(q(65))).toThrow(expect.objectContaining({ code: 'request.invalid' }));
     expect(queryWordsOf('w '.repeat(500))).toHaveLength(2);
+  });
+});
+
+describe('the folded form', () => {
+  it('of every character is folded already', () => {
+    // the planes behind have no letters
+    const others: string[] = [];
+    for (let point = 0; point <= 0x3_ff_ff; point += 1) {
+      const character = String.fromCodePoint(point);
+      const folded = fold(character);
+      // most are their own fold, which the next fold would only repeat
+      if (folded !== character && fold(folded) !== folded) others.push(point.toString(16));
+    }
+    expect(others).toEqual([]);
+  });
+
+  it('is the same whatever the case, the accents and the width', () => {
+    for (const [text, folded] of [
+      ['STRASSE', 'strasse'],
+      ['Stra\u00dfe', 'strasse'],
+      ['\u1e9e', 'ss'],
+      ['\u0130stanbul', 'istanbul'],
+      ['\u0131', '\u0131'],
+      ['\u03a3\u03a3 \u03a3\u03c2', '\u03c3\u03c3 \u03c3\u03c3'],
+      ['\uff21\uff22\uff23\uff11', 'abc1'],
+      ['u\u0308\u00fc', 'uu'],
+      ['\u2160\ufb03', 'iffi'],
+    ]) {
+      expect(fold(text!)).toBe(folded);
+    }
   });
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { filterFields } from '../../src/registry/contract/search.ts';
+import type { filterFields } from '../../src/registry/contract/search.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { anyCharacter } from '../support/random/characters.ts';
 import { filterOf, type FilterRequest } from '../../src/search/search.ts';
@@ -64,14 +64,6 @@ function askedBy(request: FilterRequest): unknown {
     throw error;
   }
 }
-
-it('has a twin for each parameter', () => {
-  expect(Object.keys(twins).toSorted()).toEqual(
-    Object.keys(filterFields)
-      .filter((each) => each !== 'query' && each !== 'tz')
-      .toSorted(),
-  );
-});
 
 it.each(Object.entries(twins))(
   'asks the same by the parameter %s and by its clause, alone and beside other clauses',

@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeCursor } from '../../src/base/cursor.ts';
 import { documentOf } from '../../src/ordering/document.ts';
-import { createSearch, type Search, type SearchRequest } from '../../src/search/search.ts';
+import { createAsOf, createSearch, type Search, type SearchRequest } from '../../src/search/search.ts';
+import { createProcesses } from '../../src/observing/processes.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { searchRequest } from '../support/requests.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
@@ -199,4 +200,22 @@ describe('search', () => {
     const search = await searchOver([]);
     await expect(search({ bucket: 'typo' })).rejects.toMatchObject({ code: 'bucket.not-connected' });
   });
+});
+
+it('says how far a bucket is behind by its slowest queue, while events come from it', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const bucket = 'media';
+  const eventQueues = [
+    { queueUrl: 'http://q/one', atMs: clock.nowMs(), waitedMs: 20_000 },
+    { queueUrl: 'http://q/two', atMs: clock.nowMs() - 100_000, waitedMs: 180_000.5 },
+    { queueUrl: 'http://q/three', atMs: clock.nowMs() },
+  ];
+  await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket, eventQueues }));
+  const asOf = createAsOf({ state, clock, processes: createProcesses({ state, clock }), compareIntervalMs: 0 });
+  expect(await asOf([bucket], 'everything')).toMatchObject([{ bucket, behind_ms: 180_001, gaps: 0 }]);
+  await clock.advance(100_000);
+  expect(await asOf([bucket], 'everything')).toMatchObject([{ behind_ms: 20_000 }]);
+  await clock.advance(100_000);
+  expect((await asOf([bucket], 'everything'))[0]).not.toHaveProperty('behind_ms');
 });
