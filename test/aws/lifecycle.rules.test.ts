@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../src/aws/lifecycle.rules.ts';
+import { expiredUntilMs, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../src/aws/lifecycle.rules.ts';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 
 const DAY_MS = 86_400_000;
@@ -14,16 +14,6 @@ function documentOf(more: Partial<ObjectDocument> = {}): ObjectDocument {
 }
 
 describe('lifecycle rules', () => {
-  it('expire present objects only where they are in force and have days or a date', () => {
-    const rules = [
-      ruleOf({ id: 'days', expiresAfterDays: 3 }),
-      ruleOf({ id: 'date', expiresAtMs: 5 }),
-      ruleOf({ id: 'disabled', expiresAfterDays: 3, isEnabled: false }),
-      ruleOf({ id: 'transitions, old versions, markers, uploads' }),
-    ];
-    expect(expiringRules(rules).map(({ id }) => id)).toEqual(['days', 'date']);
-  });
-
   it('of days expire an object exactly when its days, rounded up to midnight UTC, are over', () => {
     fc.assert(
       fc.property(

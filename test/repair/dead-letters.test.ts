@@ -127,15 +127,7 @@ describe('looking at dead letters', () => {
     expect(visibleBodies(world, DLQ)).toHaveLength(25);
   });
 
-  it('ends at 1,000 letters', async () => {
-    const world = setUp();
-    for (let index = 0; index < 1_010; index += 1) await world.queues.send(DLQ, { body: 'a', attributes: {} });
-    expect(await world.letters.list(1_000)).toHaveLength(1_000);
-    expect(await world.letters.discard({ all: true })).toEqual({ count: 1_000, remaining: 10 });
-    expect(await world.letters.discard({ all: true })).toEqual({ count: 10, remaining: 0 });
-  });
-
-  it('Fix: takes 1,000 of more letters, though SQS shows the others first to whoever reads again', async () => {
+  it('Fix: takes 1,000 of more letters at a time, though SQS shows the others first to whoever reads again', async () => {
     const world = setUp();
     for (let index = 0; index < 2_010; index += 1) await world.queues.send(DLQ, { body: 'a', attributes: {} });
     const changeVisibilityBatch: typeof world.queues.changeVisibilityBatch = async (...args) => {
@@ -205,13 +197,6 @@ describe('several dead-letter queues', () => {
     expect(await world.letters.discard({ all: true })).toMatchObject({ count: 1 });
     expect([DLQ, OTHER].map((url) => visibleBodies(world, url))).toEqual([[], []]);
   });
-
-  it('have the letters that SQS moved sent back where SQS took them from', async () => {
-    const world = both();
-    await world.queues.send(OTHER, { body: 'moved by SQS', attributes: {} });
-    expect(await world.letters.replay({ all: true })).toMatchObject({ count: 1 });
-    expect(visibleBodies(world, SECOND)).toEqual(['moved by SQS']);
-  });
 });
 
 describe('replaying dead letters', () => {
@@ -280,15 +265,6 @@ describe('replaying dead letters', () => {
 });
 
 describe('discarding dead letters', () => {
-  it('removes all or those named', async () => {
-    const world = setUp();
-    const ids = await dead(world, 12);
-    expect(await world.letters.discard({ ids: [ids[0]!, ids[11]!] })).toMatchObject({ count: 2 });
-    expect(await world.letters.discard({ all: true })).toEqual({ count: 10, remaining: 0 });
-    expect(world.queues.messages(DLQ)).toEqual([]);
-    expect(world.queues.messages(FIRST)).toEqual([]);
-  });
-
   it('does not count what could not be deleted', async () => {
     const world = setUp();
     await dead(world, 2);

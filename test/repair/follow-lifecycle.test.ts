@@ -123,15 +123,6 @@ describe('lifecycle expirations that nobody tells', () => {
     expect(await world.record()).toEqual({ checkedAtMs: world.clock.nowMs(), rules: 'known', expiring: 2 });
   });
 
-  it('by rules of tags are looked for where tags are not known, or fit', async () => {
-    const world = await setUp([ruleOf({ expiresAfterDays: 1, tags: { class: 'tmp' } })]);
-    await world.add('unknown', 9);
-    await world.add('fits', 9, { tags: { class: 'tmp' } });
-    await world.add('other', 9, { tags: { class: 'kept' } });
-    await world.check();
-    expect(world.observed().toSorted()).toEqual(['fits', 'unknown']);
-  });
-
   it('are not observed twice in one check', async () => {
     const world = await setUp([ruleOf({ expiresAfterDays: 1 }), ruleOf({ prefix: 'a', expiresAfterDays: 1 })]);
     await world.add('a', 9, past(world, 2));

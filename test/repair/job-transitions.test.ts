@@ -119,14 +119,6 @@ describe('a job', () => {
 describe('the deletion limit', () => {
   const comparing = after(queued, 'compare');
 
-  it('grants what is left, and nothing more', () => {
-    const first = reserved(comparing, 3);
-    expect(first.granted).toBe(3);
-    const second = reserved(first.job, 3);
-    expect(second.granted).toBe(2);
-    expect(reserved(second.job, 1)).toEqual({ job: second.job, granted: 0 });
-  });
-
   it('grants nothing to a job that does not compare now, and nothing to a report', () => {
     for (const job of [queued, after(queued, 'wait'), after(comparing, 'pause'), after(comparing, 'cancel')]) {
       expect(reserved(job, 1).granted).toBe(0);

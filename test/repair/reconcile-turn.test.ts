@@ -50,13 +50,6 @@ describe('a turn that applies', () => {
     expect(result).toMatchObject({ done: true, cursor: 'p/bb', counts: { listed: 1, scanned: 2, missing: 1, phantom: 2 } });
     expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['o', 'p/b', 'p/d', 'r']);
   });
-
-  it('rejects with the signal’s reason', async () => {
-    const world = await createReindexWorld();
-    const stop = new AbortController();
-    world.s3.onPage = () => stop.abort(new Error('stopping'));
-    await expect(world.run({}, {}, stop.signal)).rejects.toThrow('stopping');
-  });
 });
 
 describe('a report', () => {
@@ -100,16 +93,6 @@ describe('a report', () => {
   });
 });
 
-describe('a report on objects written a moment ago', () => {
-  it('waits for nothing where bucket and index agree', async () => {
-    const world = await createReindexWorld();
-    await world.index('same', world.put('same'));
-    await world.index('deleted', present, { ageMs: 1_000 });
-    expect((await world.run({ mode: 'report' })).counts).toMatchObject({ equal: 1, in_flight: 1, missing: 0, phantom: 0 });
-    expect(world.clock.monotonicMs()).toBe(0);
-  });
-});
-
 describe('a document as new as the listing', () => {
   it('is not written over by it, but observed, and written provisionally for the sweep to settle', async () => {
     const world = await createReindexWorld();
@@ -134,15 +117,6 @@ describe('a document as new as the listing', () => {
     expect({ done, writes }).toEqual({ done: true, writes: 5 });
     expect(counts).toMatchObject({ in_flight: 1, missing: 1, written: 1 });
     expect(await world.stored('a')).toMatchObject({ etag: 'of-event-5' });
-  });
-
-  it('is left alone where the HEAD agrees with it', async () => {
-    const world = await createReindexWorld();
-    world.put('a', { etag: 'old' });
-    const written = await world.index('a', { ...present, etag: 'new' }, { ageMs: 1_000 });
-    world.s3.onHead = (key) => void world.put(key, { etag: 'new', sizeBytes: 5 });
-    expect((await world.run()).counts).toMatchObject({ in_flight: 1, written: 0 });
-    expect(await world.stored('a')).toEqual(written);
   });
 
   it('that was written between read and write is read again', async () => {

@@ -85,14 +85,6 @@ describe('a turn that reads all tags', () => {
     expect(await turn()).toMatchObject({ done: true, counts: { stale: 1, written: 1 } });
   });
 
-  it('is not stopped by tags that it may not read: documents of events lack them as well', async () => {
-    await indexed('a', undefined);
-    world.s3.onTags = () => {
-      throw new FaultError('object.denied', 'no s3:GetObjectTagging');
-    };
-    expect(await turn()).toMatchObject({ done: true, counts: { equal: 1, written: 0 } });
-  });
-
   it('Fix: counts an object whose tags it may not read as one whose tags are not known', async () => {
     await indexed('x', { colour: 'red' });
     await indexed('y', { colour: 'red' });
