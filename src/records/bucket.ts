@@ -32,7 +32,7 @@ export function reportsExpirations(source: BucketSource): boolean {
 
 const DAY_MS = 86_400_000;
 
-/** From one scheduled compare of the bucket to the next; 0: none is scheduled. Stores that post events lose some of them, and nothing shows it. */
+/** From one scheduled comparison of the bucket to the next; 0: none is scheduled. Stores that post events lose some of them, and nothing shows it. */
 export function compareEveryMs({ source }: Pick<BucketRecord, 'source'>, intervalMs: number): number {
   return source === 'webhook' ? Math.min(DAY_MS, intervalMs) : intervalMs;
 }
@@ -212,7 +212,7 @@ export const bucketRecordSchema = z.object({
   overdue: overdueSchema.optional(),
   /** How far the tombstones of its index may be purged. */
   purge: purgeMarksSchema.optional(),
-  /** The scheduled compare that began last (src/repair/sweeps.ts). */
+  /** The scheduled comparison that began last (src/repair/sweeps.ts). */
   scheduled: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
   repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),

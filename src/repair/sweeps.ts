@@ -80,7 +80,7 @@ export async function purgeAudit(
   }
 }
 
-// ── the scheduled compare of every bucket, whatever its source, because events may be lost unnoticed. It also shows that the index is
+// ── the scheduled comparison of every bucket, whatever its source, because events may be lost unnoticed. It also shows that the index is
 // right. Each bucket has one in each interval, by default a week (a day for a webhook), at its own time:
 //
 //   (new) ──► waits for its time in the interval ──► due ──job begun──► waits an interval
@@ -93,7 +93,7 @@ interface CompareParts extends WithPorts<'state' | 'clock'> {
   readonly intervalMs: number;
 }
 
-/** Begins a bucket's scheduled compare if it is due. A bucket that a job occupies is visited again later. */
+/** Begins a bucket's scheduled comparison if it is due. A bucket that a job occupies is visited again later. */
 export async function visitCompare(
   { state, startJob, clock, intervalMs: usualMs }: CompareParts,
   record: BucketRecord,

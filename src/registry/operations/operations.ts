@@ -68,7 +68,7 @@ interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>,
   readonly processes: Pick<Processes, 'troubles'>;
   /** The settings about the issuer and about administrators. */
   readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules };
-  /** The time between scheduled compares of a whole bucket; 0: none. */
+  /** The time between scheduled comparisons of a whole bucket; 0: none. */
   readonly compareIntervalMs: number;
   /** The address to which stores post a bucket's events. */
   readonly webhookUrl: (bucket: string) => string;
