@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectDocument, type ObjectState, type PresentState, clockOfMs } from '../../src/ordering/document.ts';
 import { MARGIN_MS } from '../../src/ordering/constants.ts';
-import { clockOfListing, decideListed, rewrittenDocument } from '../../src/repair/decide.rules.ts';
+import { clockOfListing, decideListed, rewrittenDocument, withListedClass } from '../../src/repair/decide.rules.ts';
 
 const D = Date.UTC(2026, 0, 2, 3, 4, 5);
 const AT_MS = D - 3_600_000;
@@ -46,6 +46,16 @@ describe('what a listing means', () => {
   ])('for %s', (_what, listed, document, kind) => {
     expect(decideListed(listed, document, clock).kind).toBe(kind);
   });
+});
+
+it('a HEAD’s answer has the listing’s storage class only while both are about the same object', () => {
+  const seen = { present: true, etag: 'abc', sizeBytes: 7, lastModifiedMs: AT_MS } as const;
+  const listed: PresentState = { ...seen, storageClass: 'GLACIER' };
+  expect(withListedClass({ state: seen }, listed).state).toEqual(listed);
+  for (const other of [{ etag: 'x' }, { sizeBytes: 8 }, { lastModifiedMs: AT_MS + 1_000 }]) {
+    const rewritten: PresentState = { ...seen, ...other };
+    expect(withListedClass({ state: rewritten }, listed).state).toEqual(rewritten);
+  }
 });
 
 describe('the document that is written', () => {
