@@ -98,11 +98,12 @@ describe('the notes of a letter', () => {
     expect(notes).toEqual({ fault: 'record.invalid', context: kept });
   });
 
-  it('leave out a context of a MiB, and cut a reason of that length', () => {
+  it('leave out a context of a MiB, or that is no JSON, and cut a reason of a MiB', () => {
     const long = 'x'.repeat(MEBIBYTE);
     const attribute = { dataType: 'String', stringValue: long };
     const notes = letterNotes({ 'tally-context': { ...attribute, stringValue: `{"a":"${long}"}` }, 'tally-reason': attribute });
     expect(notes).toEqual({ reason: 'x'.repeat(1_024) });
+    expect(letterNotes({ 'tally-context': { ...attribute, stringValue: '[' } })).toEqual({});
   });
 });
 

@@ -55,12 +55,6 @@ describe('a wait that a fast clock has dated', () => {
 });
 
 describe('a job', () => {
-  it('goes from its request over the wait and the comparison to its end', () => {
-    const done = after(queued, 'wait', 'compare', 'finish');
-    expect(done).toMatchObject({ state: 'done', startedAtMs: 2, comparingAtMs: 3, finishedAtMs: 6, coversBeforeMs: 1 });
-    expect(done.deletions).toEqual({ limit: 5, reserved: 0 });
-  });
-
   it('that has nothing to wait for compares at once, and covers nothing', () => {
     expect(after(queued, 'compare')).toMatchObject({ state: 'running', startedAtMs: 3 });
     expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();

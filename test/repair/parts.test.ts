@@ -133,24 +133,6 @@ describe('a stop', () => {
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: OBJECTS, equal: OBJECTS, scanned: OBJECTS } });
   });
 
-  it('breaks off at its deadline what does not end, and gives the job back all the same', async () => {
-    const world = await bucketOf(OBJECTS, {}, 'both');
-    const first = world.startWorker({
-      name: 'first',
-      turn: (_request, _controls, signal) =>
-        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })),
-    });
-    const { id } = await world.request({ now: true });
-    await world.run(2_000);
-    expect((await world.job(id))?.lease?.worker).toMatch(/^first\//);
-    await first.stop(AbortSignal.abort());
-    const given = await world.job(id);
-    expect([given?.lease, given?.fruitless]).toEqual([undefined, 0]);
-    expect(given?.dueAtMs).toBeLessThanOrEqual(world.clock.nowMs());
-    world.startWorker({ name: 'second' });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: OBJECTS } });
-  });
-
   it('Fix: that came while a job was claimed keeps it from being worked on', async () => {
     const world = await createJobsWorld();
     const calls: string[] = [];

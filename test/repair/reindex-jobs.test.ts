@@ -74,19 +74,6 @@ describe('requesting a re-index', () => {
     expect(await jobs.request(reindexRequest({ bucket: 'photos', mode: 'report' }), 'someone')).toMatchObject({ mode: 'report' });
   });
 
-  it('has one winner of many at the same moment, and leaves nothing of the others', async () => {
-    const { jobs } = await setUp();
-    const answers = await Promise.allSettled(
-      Array.from({ length: 6 }, () => jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')),
-    );
-    const won = answers.filter((answer) => answer.status === 'fulfilled').map(({ value }) => value);
-    expect(won).toHaveLength(1);
-    for (const answer of answers) {
-      if (answer.status === 'rejected') expect(answer.reason).toMatchObject({ code: 'job.conflict', extra: { job_id: won[0]?.id } });
-    }
-    expect((await jobs.list({ limit: 100 })).items).toEqual(won);
-  });
-
   it('loses to one that took the slot between its look and its write', async () => {
     let winner: Job | undefined;
     const interfere = async (state: StateStore) => {
@@ -100,12 +87,9 @@ describe('requesting a re-index', () => {
     expect((await jobs.list({ limit: 100 })).items).toEqual([winner]);
   });
 
-  it.each<[string, { readonly bucket: string }]>([
-    ['bucket.not-connected', { bucket: 'elsewhere' }],
-    ['bucket.not-connected', { bucket: 'x'.repeat(9_999) }],
-  ])('answers %s where it must', async (code, request) => {
+  it.each(['elsewhere', 'x'.repeat(9_999)])('answers bucket.not-connected for %s', async (bucket) => {
     const { jobs } = await setUp();
-    await expect(jobs.request(reindexRequest(request), 'someone')).rejects.toMatchObject({ code });
+    await expect(jobs.request(reindexRequest({ bucket }), 'someone')).rejects.toMatchObject({ code: 'bucket.not-connected' });
     expect((await jobs.list({ limit: 100 })).items).toEqual([]);
   });
 });
@@ -157,10 +141,6 @@ describe('jobs', () => {
 
 const DAY_MS = 86_400_000;
 
-function look(world: JobsWorld): Promise<void> {
-  return world.tidy();
-}
-
 async function endedJob(world: JobsWorld, number: number, finishedAtMs: number): Promise<string> {
   const id = `job-000000000-${String(number).padStart(12, '0')}`;
   const job: JobRecord = {
@@ -183,11 +163,11 @@ describe('the tidying of jobs', () => {
     const nowMs = world.clock.nowMs();
     await endedJob(world, 0, nowMs - 31 * DAY_MS);
     const young = await endedJob(world, 1, nowMs - 29 * DAY_MS);
-    await look(world);
+    await world.tidy();
     expect((await world.allJobs()).map(({ id }) => id)).toEqual([young]);
     for (let number = 2; number < 1_005; number += 1) await endedJob(world, number, nowMs - number);
     const { id } = await world.request({ mode: 'report' });
-    await look(world);
+    await world.tidy();
     const left = (await world.allJobs()).map((job) => job.id);
     expect(left).toHaveLength(1_001);
     expect(left).toContain(id);
@@ -200,7 +180,7 @@ describe('the tidying of jobs', () => {
     const waiting = (count: number | undefined) => [{ prefix: '', ...defined({ count }), jobId, order: 0, sinceMs: 0 }];
     const keeps = async (count: number | undefined): Promise<boolean> => {
       await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, waiting: waiting(count) });
-      await look(world);
+      await world.tidy();
       return (await world.allJobs()).length > 0;
     };
     expect([await keeps(205), await keeps(undefined)]).toEqual([true, false]);

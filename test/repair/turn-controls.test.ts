@@ -156,13 +156,6 @@ describe('an object for which the scan shows no document', () => {
     expect(read).toEqual(['a']);
     expect(await world.stored('a')).toEqual(tombstone);
   });
-
-  it('is equal if a live event wrote the same a moment ago', async () => {
-    const state = world.put('a');
-    await world.index('a', state, { ageMs: 1_000 });
-    world.hooks.scanned = () => [];
-    expect((await world.run()).counts).toMatchObject({ equal: 1, missing: 0, written: 0, head_requests: 0 });
-  });
 });
 
 /** A report during which the event of a change arrives after a second, as events do. */
@@ -195,13 +188,6 @@ describe('a report on changes whose events are on their way', () => {
       await world.index('replaced', replaced, { ageMs: 0 });
     });
     expect(counts).toMatchObject({ listed: 2, equal: 2, missing: 0, stale: 0 });
-  });
-
-  it('finds no phantom of an object that comes back meanwhile', async () => {
-    const world = await createReindexWorld();
-    await world.index('a', present);
-    const { counts } = await reportWith(world, async () => world.put('a', { etag: 'e', sizeBytes: 5 }));
-    expect(counts).toMatchObject({ phantom: 0 });
   });
 
   it('waits for many pages at the same time', async () => {
