@@ -3,12 +3,6 @@ import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 
-/** A worker on another machine, whose clock is an hour ahead. */
-async function createLateWorker(world: JobsWorld) {
-  const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + 3_600_000 };
-  return world.startWorker({ name: 'ahead', clock });
-}
-
 describe('an apply job', () => {
   it('waits for late events behind its floor, and then makes the index say what the bucket says', async () => {
     const world = await createJobsWorld();
@@ -50,7 +44,8 @@ describe('an apply job', () => {
     const record = await world.job(id);
     const asked = world.s3.pages.length;
     // for a worker whose clock is an hour ahead the job is due
-    const late = await createLateWorker(world);
+    const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + 3_600_000 };
+    const late = world.startWorker({ name: 'ahead', clock });
     await world.run(20_000);
     expect(await world.job(id)).toMatchObject({ state: 'running', waitUntilMs: record?.waitUntilMs });
     // each time that one of the two looks

@@ -25,11 +25,8 @@ function probeOf(keys: readonly string[]): KeyProbe & { requests: number } {
   return probe;
 }
 
-async function sharesOf(
-  keys: readonly string[],
-  range: { cursor: string; to?: string } = { cursor: '' },
-): Promise<readonly [number, number]> {
-  const boundary = await findBoundary(range, probeOf(keys));
+async function sharesOf(keys: readonly string[]): Promise<readonly [number, number]> {
+  const boundary = await findBoundary({ cursor: '' }, probeOf(keys));
   if (boundary === undefined) return [keys.length, 0];
   const lower = keys.filter((key) => compareKeys(key, boundary) <= 0).length;
   return [lower, keys.length - lower];

@@ -33,11 +33,7 @@ const nativeBody = (bucket: string): string =>
 /** A letter as Tally sends it. */
 const OURS = { body: '{}', attributes: { 'tally-fault': { dataType: 'String', stringValue: 'record.invalid' } } };
 
-interface WorldOptions {
-  readonly deadLetterQueues?: readonly FakeDeadLetterQueue[];
-}
-
-async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }] }: WorldOptions = {}) {
+async function setUp(deadLetterQueues: readonly FakeDeadLetterQueue[] = [{ queueUrl: DLQ, of: [QUEUE] }]) {
   const clock = createFakeClock({ autoAdvance: true });
   const queues = createFakeQueues(clock);
   const receives: string[] = [];
@@ -237,11 +233,10 @@ describe('a letter that SQS moved and that is discarded', () => {
 
 describe('more letters than can be read', () => {
   it('leave the buckets of other queues alone', async () => {
-    const deadLetterQueues = [
+    const world = await setUp([
       { queueUrl: DLQ, of: [QUEUE] },
       { queueUrl: SECOND_DLQ, of: [SECOND], attributes: { visible: 1_001 } },
-    ];
-    const world = await setUp({ deadLetterQueues });
+    ]);
     const nowMs = world.clock.nowMs();
     await world.connect('photos', { eventQueues: [{ queueUrl: QUEUE, atMs: nowMs }] });
     await world.connect('docs', { eventQueues: [{ queueUrl: SECOND, atMs: nowMs }] });
@@ -271,7 +266,7 @@ describe('the reading of a dead-letter queue', () => {
   });
 
   it('is done once a day where the queue has a redrive policy itself, since each one counts as a receive', async () => {
-    const world = await setUp({ deadLetterQueues: [{ queueUrl: DLQ, of: [QUEUE], attributes: { maxReceiveCount: 20 } }] });
+    const world = await setUp([{ queueUrl: DLQ, of: [QUEUE], attributes: { maxReceiveCount: 20 } }]);
     await world.move();
     for (let hours = 0; hours < 47; hours += 1) await world.look(HOUR_MS);
     expect(world.queues.messages(DLQ)[0]?.receiveCount).toBe(2);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
+import { jobMadeAt } from '../support/fakes/gap-records.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { refs, updateRecord, readRecord } from '../../src/store/stored.ts';
 import type { JobRecord } from '../../src/records/job.ts';
@@ -268,19 +269,7 @@ const ID = 'job-000000001-000000000001';
 /** A held job with this limit, whose writes can fail. */
 async function heldWith(limit: number) {
   const { state } = createMemoryStore();
-  const job: JobRecord = {
-    id: ID,
-    bucket: 'b',
-    prefix: '',
-    mode: 'apply',
-    requestedBy: 'test',
-    state: 'running',
-    createdAtMs: 0,
-    startedAtMs: 0,
-    comparingAtMs: 0,
-    dueAtMs: 0,
-    deletions: { limit, reserved: 0 },
-  };
+  const job = jobMadeAt(0, { id: ID, startedAtMs: 0, comparingAtMs: 0, dueAtMs: 0, deletions: { limit, reserved: 0 } });
   await updateRecord(state, refs.job(ID), () => job);
   const calls = { fault: undefined as FaultError | undefined, loses: false };
   const put: StateStore['put'] = async (...args) => {

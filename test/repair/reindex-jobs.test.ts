@@ -7,6 +7,7 @@ import type { StateStore } from '../../src/store/store.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
+import { jobMadeAt } from '../support/fakes/gap-records.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { racingState } from '../support/fakes/racing-state.ts';
@@ -143,16 +144,7 @@ const DAY_MS = 86_400_000;
 
 async function endedJob(world: JobsWorld, number: number, finishedAtMs: number): Promise<string> {
   const id = `job-000000000-${String(number).padStart(12, '0')}`;
-  const job: JobRecord = {
-    id,
-    bucket: 'photos',
-    prefix: '',
-    mode: 'report',
-    requestedBy: 'test',
-    state: 'done',
-    createdAtMs: 0,
-    finishedAtMs,
-  };
+  const job = jobMadeAt(0, { id, mode: 'report', state: 'done', finishedAtMs });
   await updateRecord(world.state, refs.job(id), () => job);
   return id;
 }
@@ -219,15 +211,8 @@ async function compared() {
     record: () => readRecord(state, refs.bucket('photos')),
     loss: () => world.gap(),
     async start(more: Partial<JobRecord>): Promise<JobRecord> {
-      const own = {
-        id: 'job-000000001-000000000001',
-        bucket: 'photos',
-        prefix: '',
-        mode: 'apply',
-        requestedBy: 'p',
-        createdAtMs: 0,
-      } as const;
-      const job: JobRecord = { ...own, state: 'running', startedAtMs: 1, comparingAtMs: 1, ...more };
+      const own = { id: 'job-000000001-000000000001', requestedBy: 'http', startedAtMs: 1, comparingAtMs: 1 };
+      const job = jobMadeAt(0, { ...own, ...more });
       await updateRecord(state, refs.job(job.id), () => job);
       return job;
     },

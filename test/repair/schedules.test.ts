@@ -1,46 +1,37 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createSchedules, type Schedule, type Schedules } from '../../src/repair/schedules.ts';
+import { createSchedules, type Schedule } from '../../src/repair/schedules.ts';
 import type { Clock } from '../../src/process/clock.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
-import { createFakeClock, createFakeTelemetry, type FakeClock } from '../support/fakes/ports.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
 const MINUTE_MS = 60_000;
 const purge: Schedule = { name: 'purge', intervalMs: 60 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
 const never = new AbortController().signal;
 
-interface World {
-  readonly state: StateStore;
-  readonly clock: FakeClock;
-  readonly telemetry: ReturnType<typeof createFakeTelemetry>;
-  /** The schedules of one more process, whose wall clock is off by so much. One that was killed sleeps for ever. */
-  readonly worker: (skewMs?: number) => Schedules & { kill(): void };
-}
-
-function setUp(): World {
+function setUp() {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
-  return {
-    state,
-    clock,
-    telemetry,
-    worker(skewMs = 0) {
-      let isKilled = false;
-      const its: Clock = {
-        ...clock,
-        nowMs: () => clock.nowMs() + skewMs,
-        async sleep(delayMs, signal) {
-          await clock.sleep(delayMs, signal);
-          if (isKilled) await new Promise(() => {});
-        },
-      };
-      const kill = (): void => void (isKilled = true);
-      return { ...createSchedules({ state, clock: its, telemetry }), kill };
-    },
-  };
+
+  /** The schedules of one more process, whose wall clock is off by so much. One that was killed sleeps for ever. */
+  function worker(skewMs = 0) {
+    let isKilled = false;
+    const its: Clock = {
+      ...clock,
+      nowMs: () => clock.nowMs() + skewMs,
+      async sleep(delayMs, signal) {
+        await clock.sleep(delayMs, signal);
+        if (isKilled) await new Promise(() => {});
+      },
+    };
+    const kill = (): void => void (isKilled = true);
+    return { ...createSchedules({ state, clock: its, telemetry }), kill };
+  }
+
+  return { state, clock, telemetry, worker };
 }
 
 /** Work that runs until it is let go or aborted, and notes what happens. */

@@ -17,8 +17,8 @@ describe('a turn that reads all tags', () => {
   const turn = (more: Partial<Parameters<ReindexWorld['run']>[0]> = {}) => world.run({ bucket, tags: true, ...more });
 
   /** An object whose document has these tags; undefined: the document lacks them. */
-  async function indexed(key: string, tags: PresentState['tags'], state: Partial<PresentState> = {}): Promise<void> {
-    const present = world.put(key, { userMetadata: {}, ...state });
+  async function indexed(key: string, tags: PresentState['tags']): Promise<void> {
+    const present = world.put(key, { userMetadata: {} });
     await world.index(key, { ...present, ...(tags !== undefined && { tags }) });
   }
 
