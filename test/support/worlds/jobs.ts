@@ -104,7 +104,6 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     };
     kills.set(name, kill);
     return {
-      role,
       kill,
       async stop(deadline: AbortSignal = new AbortController().signal): Promise<void> {
         await during(role.stop(deadline));

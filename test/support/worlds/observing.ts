@@ -36,18 +36,15 @@ export async function createObservingWorld({
   const write = createBulkWriter({ ...shared, objects: writesTo(objects, shared), limits });
   const stopped = new AbortController().signal;
   const { observe } = createObserving({ ...shared, storage, index, write, concurrency: headConcurrency, stopped });
-  const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);
     await objects.createBucket(bucket);
-    records.push(await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source })));
+    await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source }));
   }
   return {
     ...shared,
     ...index,
-    index,
     storage,
-    records,
     observe,
     observeAgain: (bucket: BucketRecord, documents: readonly ObjectDocument[]) => observeAgain(observe, bucket, documents),
     /** A document of that age, of `photos` unless `more` says otherwise. */

@@ -250,8 +250,6 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     store,
     s3,
     hooks,
-    writeAll,
-    controls,
     reserved,
     /** The times of changes of which no event may have come. */
     questioned,
