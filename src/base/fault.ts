@@ -128,8 +128,7 @@ export const faults = {
     circuit: 'index',
     opensAtOnce: true,
     jobs: 'wait',
-    advice:
-      'Update this worker: a newer Tally version probably wrote this record. Otherwise it is damaged: restore the state from a backup.',
+    advice: `Update this worker: a newer Tally version probably wrote this record. Otherwise it is damaged: read ${docsPage('docs/operate/backup-upgrade.md')} before you restore a backup.`,
   },
   /** One index has a write block or is closed. A disk at its flood stage puts such a block on each index with a shard there. */
   'bucket.index-blocked': {
@@ -217,7 +216,7 @@ export const faults = {
     circuit: 'object',
     jobs: 'wait',
     advice:
-      'Look at the bucket: its store may have lost its disk, or a different store may answer at its address. Tally has stopped deleting its documents. If the bucket was emptied on purpose, run `tally reindex NAME`, then `tally jobs allow ID`.',
+      'Look at the bucket: its store may have lost its disk, or a different store may answer at its address. Tally deletes no document there unless an event reports it. If the bucket was emptied on purpose, run `tally reindex NAME`, then `tally jobs allow ID`.',
   },
   /** S3 permits neither HEAD nor LIST for the object. */
   'object.denied': {

@@ -90,7 +90,7 @@ async function added(
 function eventsText({ bucket, status }: AddedBucket): readonly string[] {
   if (status.state === 'waiting') return ['Tally retries within a minute; its events are waiting until then.'];
   if (status.state !== 'events_unproven') return ['Tally is now indexing its events.'];
-  return [`${status.sentence}. The first event to arrive proves the connection; until then: tally doctor ${shellWord(bucket)}`];
+  return [`${status.sentence}. The connection is proven once its events arrive; until then: tally doctor ${shellWord(bucket)}`];
 }
 
 /** What happens to the bucket's existing objects. */

@@ -159,7 +159,7 @@ export function statusAt(expiresAtMs: number, nowMs: number): KeyStatus {
 
 /** Whether a key that is ACTIVE now ends within 14 days. */
 export function endsSoon(expiresAtMs: number, nowMs: number): boolean {
-  return statusAt(expiresAtMs, nowMs) === 'ACTIVE' && expiresAtMs - nowMs <= EXPIRY_WARNING_MS;
+  return expiresAtMs - nowMs <= EXPIRY_WARNING_MS;
 }
 
 /** Whether a record is removed: 90 days after its expiry, or after its revocation if that was earlier. */

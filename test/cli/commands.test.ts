@@ -226,7 +226,7 @@ describe('tally bucket', () => {
     world.nextAnswers({ ...bucketAnswer, status: { state: 'events_unproven', severity: 'bad', sentence, act }, job_id: 'job-7' });
     const { stderr } = await world.run('bucket add photos');
     expect(stderr).not.toContain('now indexing its events');
-    expect(stderr).toContain(`${sentence}. The first event to arrive proves the connection; until then: tally doctor photos\n`);
+    expect(stderr).toContain(`${sentence}. The connection is proven once its events arrive; until then: tally doctor photos\n`);
   });
 });
 

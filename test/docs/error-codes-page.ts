@@ -23,7 +23,7 @@ const ownWaits: Partial<Record<FaultCode, string>> = {
   'lifecycle.denied': 'Nothing waits, and no job fails.',
   'queue.no-dead-letter': 'Tally opens the gaps that the message needs, and the message stays in its queue.',
   'message.too-large': 'The message stays in its queue.',
-  'message.moved': 'Tally opens a gap for each bucket that the letter names.',
+  'message.moved': "Tally opens a gap for each bucket that the letter names, or for all the queue's buckets if it names none.",
 };
 
 /** What a re-index job or a sweep does. */

@@ -8,6 +8,7 @@ import {
   formOf,
   isKeyId,
   isKeyName,
+  isPurged,
   isSecretOf,
   keyIdOf,
   keyRecordOf,
@@ -167,6 +168,16 @@ describe('the name of a key', () => {
   ])('is not %j', (name) => {
     expect(isKeyName(name)).toBe(false);
   });
+});
+
+it('a key is kept for 90 days after its end or its revocation, whichever is earlier', () => {
+  const purgedAfter = ({ revokedInDays }: { readonly revokedInDays?: number }) => {
+    const key = { expiresAtMs: NOW_MS, ...(revokedInDays !== undefined && { revokedAtMs: NOW_MS + revokedInDays * DAY_MS }) };
+    return [79, 80, 89, 90].map((days) => isPurged(key, NOW_MS + days * DAY_MS));
+  };
+  expect(purgedAfter({})).toEqual([false, false, false, true]);
+  expect(purgedAfter({ revokedInDays: -10 })).toEqual([false, true, true, true]);
+  expect(purgedAfter({ revokedInDays: 10 })).toEqual([false, false, false, true]);
 });
 
 describe('the scopes of a key', () => {

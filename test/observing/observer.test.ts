@@ -18,12 +18,13 @@ async function setUp(concurrency = 4) {
   await store.objects.createBucket('b');
   const storage = createFakeStorage(clock);
   storage.createBucket('b');
+  const stopping = new AbortController();
   let answering: Promise<void> = Promise.resolve();
   const slowStorage: ObjectStorage = {
     ...storage,
     readState: async (...args) => {
       const seen = await storage.readState(...args);
-      await answering;
+      await Promise.race([answering, new Promise((_, reject) => args[2]?.addEventListener('abort', () => reject(new Error('aborted'))))]);
       return seen;
     },
   };
@@ -44,7 +45,7 @@ async function setUp(concurrency = 4) {
     telemetry,
     circuits,
     concurrency,
-    stopped: new AbortController().signal,
+    stopped: stopping.signal,
     load,
   });
   const bucket = recordOf('b', { source: 'routed', versioning: { status: 'unknown', observedAtMs: 0 } });
@@ -54,6 +55,7 @@ async function setUp(concurrency = 4) {
     telemetry,
     store,
     storage,
+    stopping,
     answers,
     holdAnswers: () => {
       const held = Promise.withResolvers<void>();
@@ -182,6 +184,16 @@ describe('observations', () => {
     await world.run();
     expect(world.storage.observed).toEqual(['b/hangs', 'b/shared']);
     expect(world.answers.map(({ kind }) => kind).sort()).toEqual(['blocked', 'written', 'written', 'written']);
+  });
+
+  it('end when the stop’s deadline passes', async () => {
+    const world = await setUp();
+    world.holdAnswers();
+    void world.observe('k', observe(world));
+    await world.run();
+    world.stopping.abort();
+    await world.run();
+    expect(world.answers).toMatchObject([{ kind: 'fault' }]);
   });
 });
 

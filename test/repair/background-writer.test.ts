@@ -63,6 +63,18 @@ const numbered = (count: number, name = 'k'): string[] => Array.from({ length: c
 const kinds = (answers: readonly { readonly kind: string }[]): string[] => answers.map(({ kind }) => kind);
 
 describe('the background writer', () => {
+  it('sends whole batches, and answers each write in order', async () => {
+    const { writeAll, writesOf, requests } = await setUp({ concurrency: 1 });
+    const answers = await Promise.all([
+      writeAll(writesOf(numbered(10, 'a'))),
+      writeAll(writesOf(numbered(4, 'b'))),
+      writeAll(writesOf(numbered(4, 'c'))),
+    ]);
+    expect(answers.map((each) => each.length)).toEqual([10, 4, 4]);
+    expect(new Set(kinds(answers.flat()))).toEqual(new Set(['written']));
+    expect(requests.map(({ keys }) => keys.length)).toEqual([10, 4, 4]);
+  });
+
   it('keeps to its bytes and to so many requests at once', async () => {
     const world = await setUp({ bytesMax: 3_000 });
     await world.writeAll(world.writesOf(numbered(20)));

@@ -36,6 +36,17 @@ async function setUp() {
 }
 
 describe('the feed', () => {
+  it('begins with all that the index holds, and goes on from its cursor', async () => {
+    const { read, write } = await setUp();
+    await write(live(BUCKET, 'a'), live(BUCKET, 'b'), live(BUCKET, 'c'));
+    const first = await read({ limit: 2 });
+    expect([keysOf(first.items), first.more, first.reset]).toEqual([['a', 'b'], true, undefined]);
+    const second = await read({ limit: 2, after: first.cursor });
+    expect([keysOf(second.items), second.more]).toEqual([['c'], false]);
+    await write(tombstone(BUCKET, 'a', { clock: 2_000 }));
+    expect(await read({ after: second.cursor })).toMatchObject({ items: [{ key: 'a', deleted: true }], more: false });
+  });
+
   it('shows the newest first, and follows what comes after them', async () => {
     const { read, write } = await setUp();
     await write(live(BUCKET, 'a'), live(BUCKET, 'b'));

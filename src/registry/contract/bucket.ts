@@ -12,7 +12,7 @@ export const bucketStatus = z
     state: z
       .enum(bucketStates)
       .describe(
-        '`ok`: its events are known to arrive, all of it was compared, and no difference is known. Otherwise the worst of: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person must decide), `differs` (a report found differences, or the index refuses documents), `events_unproven` (no event has arrived since its connection last changed), `never_compared`, `gap_open`, `overdue` (the last full comparison is older than two intervals), `degraded` and `unchecked` (its connection).',
+        '`ok`: its events are known to arrive, all of it was compared, and no difference is known. Otherwise the worst of: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person must decide), `differs` (a report found differences, or the index refuses documents), `events_unproven` (its events are not known to arrive), `never_compared`, `gap_open`, `overdue` (the last full comparison is older than two intervals), `degraded` and `unchecked` (its connection).',
       ),
     severity: z
       .enum(bucketSeverities)

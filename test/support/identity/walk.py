@@ -98,7 +98,7 @@ def handles_own_keys():
     assert sdk.api_keys.get(key.id) == key
     for unknown in ("k" + "0" * 22, "nonsense", "", "../session"):
         assert sdk.api_keys.get(unknown) is None
-    fails(sdk.RequestError, "there is no API key with the id nonsense", sdk.api_keys.revoke, id="nonsense")
+    fails(sdk.RequestError, "there is no API key nonsense", sdk.api_keys.revoke, id="nonsense")
     assert sdk.api_keys.revoke(id=key.id) is None
     assert sdk.api_keys.get(key.id) is None and key.id not in [each.id for each in sdk.api_keys.list()]
     other, leaked = sdk.api_keys.create("walk-leaked")
