@@ -250,7 +250,7 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
 
   // rules of others may need it
   const kept = story.source === 'eventbridge' ? [{ name: `the EventBridge switch of ${bucket}` }] : [];
-  expect(await removed(daemon, ours)).toMatchObject({ bucket, kept });
+  expect(await ask('DELETE', ours)).toMatchObject({ bucket, kept });
   expect(await traces()).toEqual(shared);
   const after = await theirs();
   expect(after).toEqual(before);
@@ -258,22 +258,18 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
   await expectTheirEvents(aws, others);
 }
 
-/** Removes the bucket, and returns the answer. What one request cannot finish, on a busy machine, is repeated, as its fault says. */
-async function removed(daemon: Daemon, path: string): Promise<unknown> {
-  for (;;) {
-    const { status, body } = await daemon.request('DELETE', path);
-    if (status === 409 && z.object({ code: z.literal('connect.removing') }).safeParse(body).success) continue;
-    expect(status).toBe(200);
-    return body;
-  }
-}
+/** What one request cannot finish on a busy machine is repeated, as these faults say. */
+const REPEATED: ReadonlySet<string> = new Set(['connect.removing', 'request.timeout']);
 
 /** Asks the daemon, and returns its answer; it must succeed. */
 function requestsOf(daemon: Daemon) {
   return async function ask<Body = unknown>(method: string, path: string, body?: object): Promise<Body> {
-    const answer = await daemon.request(method, path, body);
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    return answer.body as Body;
+    for (;;) {
+      const answer = await daemon.request(method, path, body);
+      if (answer.status < 300) return answer.body as Body;
+      const { code } = z.object({ code: z.string() }).parse(answer.body);
+      if (!REPEATED.has(code)) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    }
   };
 }
 
