@@ -29,12 +29,14 @@ const groups: Readonly<Record<string, string>> = {
   'admin users': 'People who have logged in, and which of them are administrators.',
 };
 
-/** Adds the commands of all rows that begin with this word. */
-export function addRowCommands(program: Command, cli: Cli, first: string): void {
+/** Adds the rows' commands that begin with this word; without a word, all that the program does not have yet. */
+export function addRowCommands(program: Command, cli: Cli, first?: string): void {
+  const known = new Set(program.commands.map((each) => each.name()));
+  const isMeant = (word: string): boolean => (first === undefined ? !known.has(word) : word === first);
   const made = rowsOfControlPlane.flatMap((row) =>
     [row.cli ?? []]
       .flat()
-      .filter(({ words }) => words.split(' ')[0] === first)
+      .filter(({ words }) => isMeant(words.split(' ')[0] ?? ''))
       .map((command) => ({ row, command })),
   );
   for (const [words, alike] of Map.groupBy(made, ({ command }) => command.words)) addRowCommand(program, cli, words, alike);

@@ -114,10 +114,8 @@ Example:
   addRowCommands(program, cli, 'dead-letters');
   addReindexCommand(program, cli);
   addDriftCommand(program, cli);
-  addRowCommands(program, cli, 'jobs');
-  addRowCommands(program, cli, 'keys');
-  addRowCommands(program, cli, 'admin');
   addLoginCommands(program, cli, dependencies);
+  addRowCommands(program, cli);
   return program;
 }
 

@@ -71,7 +71,8 @@ const LIMIT_MIN = 5;
 
 /**
  * The receive at which Tally gives a message up, so that SQS doesn't move it without a reason at its queue's limit (maxReceiveCount).
- * A message received once more has crashed its process each time; the receive to spare is for dead-lettering it.
+ * The receive to spare is for the letter of a message that comes back because it has crashed its process, or because its letter could
+ * not be sent.
  */
 export function lastReceiveOf(limit = Infinity): number {
   return Math.min(LAST_RECEIVE, limit < LIMIT_MIN ? limit : limit - 1);

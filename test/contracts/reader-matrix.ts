@@ -244,8 +244,11 @@ async function modelled(model: Model, caller: Caller, path: string): Promise<unk
       const { items, unconnected, activity } = await model.operations.listBuckets({ query: asked }, context);
       return { items: items.map((each) => seenBy(caller, each)), unconnected, ...(caller.isAdmin && { activity }) };
     }
-    default:
-      return seenBy(caller, await model.operations.getBucket({ params: { bucket: pathname.split('/')[3] ?? '' } }, context));
+    default: {
+      const [, named] = /^\/v1\/buckets\/([^/]+)$/.exec(pathname) ?? [];
+      if (named === undefined) throw new Error(`say here what the model answers to ${pathname}`);
+      return seenBy(caller, await model.operations.getBucket({ params: { bucket: named } }, context));
+    }
   }
 }
 

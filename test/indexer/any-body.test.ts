@@ -158,9 +158,12 @@ const wrappers: Readonly<Record<string, (body: unknown) => unknown>> = {
   'an array of bodies': (body) => [body],
   'only the detail': (body) => (isJson(body) && isJson(body['detail']) ? body['detail'] : body),
   'a CloudEvent': (body) => ({ specversion: '1.0', id: '1', source: 'aws:s3', type: 'com.amazonaws.s3', data: body }),
+  // a bridge's own fields must not be taken for a record
   'a CloudEvent with text': (body) => ({
     specversion: '1.0',
     id: '1',
+    bucket: BUCKET,
+    key: 'unlike',
     source: 'aws:s3',
     type: 'com.amazonaws.s3',
     data: JSON.stringify(body),

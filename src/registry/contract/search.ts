@@ -79,7 +79,9 @@ export const searchQuery = z.strictObject({
   sort: oneOf(sortFields)
     .exactOptional()
     .describe('The order: by bucket and key (the default), or by this field, then by bucket and key. A missing value counts as −1.'),
-  order: oneOf(sortOrders).exactOptional().describe('Ascending (the default) or descending.'),
+  order: oneOf(sortOrders)
+    .exactOptional()
+    .describe('Ascending (the default) or descending. Equal values are always by bucket and key, ascending.'),
   as_of: flag.exactOptional().describe("`true`: the response shows how far each named bucket's index can be relied on."),
   total: flag.exactOptional().describe('`true`: also count the results, up to 10,000.'),
   limit,
