@@ -17,7 +17,6 @@ import {
 import { CreateBucketCommand, DeleteObjectsCommand, PutObjectTaggingCommand, S3Client } from '@aws-sdk/client-s3';
 import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { omit } from '../../src/base/defined.ts';
 import { markId } from '../../src/records/dirty.ts';
 import type { Bucket } from '../../src/registry/contract/bucket.ts';
@@ -30,7 +29,7 @@ import { documentedTransformer, tellTrail, type Call } from '../support/audit-tr
 import { isLong } from '../support/breadth.ts';
 import { listBucket } from '../support/random/operations.ts';
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
-import { runTally, type Daemon } from '../support/servers/daemon.ts';
+import { repeated, runTally, type Daemon } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { MOTO, startMoto } from '../support/servers/moto.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
@@ -123,7 +122,7 @@ if (isLong) {
       const { aws, daemon } = world;
       const tally = (...args: readonly string[]) => runTally(args, daemon.operator);
       /** What one request cannot finish, on a busy machine, is repeated, as its error says. */
-      const repeated = async (...args: readonly string[]): Promise<void> => {
+      const tallyRepeated = async (...args: readonly string[]): Promise<void> => {
         let said = '';
         await until('the command succeeds', async () => {
           const { code, stderr } = await tally(...args);
@@ -158,14 +157,14 @@ if (isLong) {
           await aws.createRule({ pattern, targetArn: topic, transformer: documentedTransformer });
         }
         const how = isByHand ? ['--wired-by-hand'] : ['--agree', token];
-        await repeated(...add, ...how);
+        await tallyRepeated(...add, ...how);
         if (source === 'routed') expect(JSON.stringify(await trail.snapshot())).toContain(`arn:aws:s3:::${bucket}/`);
         // nothing of these sources is to be repaired
         expect(await tally('reindex', bucket, '--repair')).toMatchObject({
           code: 1,
           stderr: expect.stringContaining('without repair') as string,
         });
-        await repeated('reindex', bucket, '--wait');
+        await tallyRepeated('reindex', bucket, '--wait');
         expect(await world.find(bucket, 'before.txt')).toBeDefined();
         await aws.put(bucket, 'after.txt', 'x');
         await record('PutObject', 'after.txt');
@@ -180,7 +179,7 @@ if (isLong) {
           return status.state === 'ok';
         }).catch(() => expect(status).toMatchObject({ state: 'ok' }));
         expect(await tally('doctor', bucket)).toMatchObject({ code: 0 });
-        await repeated('bucket', 'remove', bucket, '--yes');
+        await tallyRepeated('bucket', 'remove', bucket, '--yes');
         expect(JSON.parse((await policyOf()) ?? '')).toEqual(policy);
       } finally {
         await world.dispose();
@@ -258,18 +257,12 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
   await expectTheirEvents(aws, others);
 }
 
-/** What one request cannot finish on a busy machine is repeated, as these faults say. */
-const REPEATED: ReadonlySet<string> = new Set(['connect.removing', 'request.timeout']);
-
 /** Asks the daemon, and returns its answer; it must succeed. */
 function requestsOf(daemon: Daemon) {
   return async function ask<Body = unknown>(method: string, path: string, body?: object): Promise<Body> {
-    for (;;) {
-      const answer = await daemon.request(method, path, body);
-      if (answer.status < 300) return answer.body as Body;
-      const { code } = z.object({ code: z.string() }).parse(answer.body);
-      if (!REPEATED.has(code)) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    }
+    const answer = await repeated(daemon, method, path, body);
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body as Body;
   };
 }
 

@@ -178,6 +178,18 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
   };
 }
 
+/** The codes of faults that say that the request may be repeated. */
+const REPEATED: ReadonlySet<unknown> = new Set(['request.timeout', 'connect.removing']);
+
+/** A request to the control plane. What one request cannot finish on a busy machine is repeated, as its fault says. */
+export async function repeated(daemon: Daemon, method: string, path: string, body?: unknown): Promise<Answer> {
+  for (;;) {
+    const answer = await daemon.request(method, path, body);
+    const { code } = (answer.body ?? {}) as { readonly code?: unknown };
+    if (answer.status < 300 || !REPEATED.has(code)) return answer;
+  }
+}
+
 export interface CommandResult extends Exit {
   readonly stdout: string;
   readonly stderr: string;

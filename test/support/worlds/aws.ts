@@ -6,7 +6,7 @@ import type { Gap } from '../../../src/registry/contract/gaps.ts';
 import type { StoredObject } from '../../../src/registry/contract/search.ts';
 import type { Page } from '../../../src/store/stored.ts';
 import { createTestAws, until } from '../servers/aws.ts';
-import { startDaemon, type Environment } from '../servers/daemon.ts';
+import { repeated, startDaemon, type Environment } from '../servers/daemon.ts';
 import { openIndex, type IndexKind } from './flow.ts';
 import { awsEndpoint } from '../servers/found.ts';
 import { setUp } from '../servers/set-up.ts';
@@ -50,7 +50,7 @@ export async function startWorld({
   });
 
   async function ask<Body>(method: string, path: string, body?: unknown): Promise<Body> {
-    const answer = await daemon.request(method, path, body);
+    const answer = await repeated(daemon, method, path, body);
     // nothing is found in a bucket that is not connected
     if (isNotConnected(answer.body) && path.startsWith('/v1/objects')) return { items: [] } as Body;
     if (answer.status >= 300) {
