@@ -11,7 +11,8 @@ import { RequestError } from '../base/request-error.ts';
 import type { ObjectIndex, StateStore } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Clock } from '../process/clock.ts';
-import { markDirty } from '../observing/gaps.ts';
+import { gapsOf, markDirty } from '../observing/gaps.ts';
+import { KEY_MARKS_MAX } from '../records/dirty.ts';
 
 interface ExplainDependencies {
   readonly state: StateStore;
@@ -49,14 +50,14 @@ export async function explain(
   ]);
   if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
   const { agrees, sentence, lost } = explanationOf({ bucket: record, status, document, storage: answer });
-  const isNoted = status.gaps === 0 && (await noteLost({ state, clock }, { bucket, key, lost }));
+  const isNoted = lost !== undefined && (await noteLost({ state, clock }, { bucket, key, lost }));
   return {
     bucket,
     key,
     ...(document !== undefined && { index: document }),
     storage: storageViewOf(answer),
     agrees,
-    sentence,
+    sentence: isNoted ? `${sentence} Tally has opened a gap for it, and a re-index follows.` : sentence,
     bucket_status: statusView(isNoted ? await statuses.of(record, readable, signal) : status, bucket),
   };
 }
@@ -64,21 +65,23 @@ export async function explain(
 interface Lost {
   readonly bucket: string;
   readonly key: string;
-  readonly lost: Verdict['lost'];
+  readonly lost: NonNullable<Verdict['lost']>;
 }
 
 /**
- * Opens a gap for a difference, so that the status says so and Tally repairs it. A bucket that already has a gap isn't green, and its
- * re-index follows anyway; this bounds the gaps that people can open by asking. Resolves with whether the gap was stored; the explanation
- * is given in any case.
+ * Opens the key's gap for a difference, so that the status says so and Tally repairs it; once the bucket has many keys' gaps, its own.
+ * Nothing is stored while the bucket's own gap or the key's is open. Resolves with whether the gap was stored; the explanation is
+ * given in any case.
  */
 async function noteLost(ports: Pick<ExplainDependencies, 'state' | 'clock'>, { bucket, key, lost }: Lost): Promise<boolean> {
-  if (lost === undefined) return false;
   const atMs = ports.clock.nowMs();
   const differences = { atMs, prefix: key, missing: 0, stale: 0, phantom: 0, [lost]: 1 };
   const reason = 'explain found an object that differs';
   try {
-    return (await markDirty(ports, { bucket, key, kind: 'loss', reason, seenAtMs: atMs, differences })) !== undefined;
+    const open = await gapsOf(ports.state, bucket);
+    if (open.some(({ prefix }) => prefix === undefined || prefix === key)) return false;
+    const of = open.length < KEY_MARKS_MAX ? { bucket, key } : { bucket };
+    return (await markDirty(ports, { ...of, kind: 'loss', reason, seenAtMs: atMs, differences })) !== undefined;
   } catch (error) {
     if (error instanceof FaultError) return false;
     throw error;

@@ -60,11 +60,28 @@ describe('explaining a key', () => {
     expect(await explain('photos', 'a.jpg')).toMatchObject({ agrees: false, bucket_status: { state: 'differs', sentence } });
     const { items } = await operations.listGaps({ query: { limit: 10 } }, context);
     expect(items).toMatchObject([{ prefix: 'a.jpg', why: 'explain found an object that differs' }]);
-    // to ask about others makes no more of them
+    // asked again, it adds nothing; another lost object has a gap of its own
     storage.put('photos', 'b.jpg');
     await clock.advance(300_000);
-    await explain('photos', 'b.jpg');
-    expect((await operations.listGaps({ query: { limit: 10 } }, context)).items.length).toBe(1);
+    expect((await explain('photos', 'a.jpg')).sentence).not.toMatch(/opened a gap/);
+    expect((await explain('photos', 'b.jpg')).sentence).toMatch(/Tally has opened a gap for it, and a re-index follows\.$/);
+    const open = async () => (await operations.listGaps({ query: { limit: 200 } }, context)).items;
+    expect((await open()).map(({ prefix, reasons }) => [prefix, reasons[0]?.count]).toSorted()).toEqual([
+      ['a.jpg', 1],
+      ['b.jpg', 1],
+    ]);
+  });
+
+  it('makes one gap of the bucket when many objects were lost, and then no more', async () => {
+    const { state, clock, storage, explain } = await setUp();
+    for (const { id } of await listAllRecords(state, 'gap', markSchema)) await removeRecord(state, id);
+    await updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, provenAtMs: clock.nowMs() });
+    const keys = Array.from({ length: 103 }, (_, number) => `${number}.jpg`);
+    for (const key of keys) storage.put('photos', key);
+    await clock.advance(300_000);
+    for (const key of keys) await explain('photos', key);
+    const marks = await listAllRecords(state, 'gap', markSchema);
+    expect([marks.length, marks.filter(({ prefix }) => prefix === undefined).length]).toEqual([101, 1]);
   });
 
   it('shows the fault that S3 answers with, and its advice', async () => {
