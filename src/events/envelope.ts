@@ -139,12 +139,28 @@ function resultsOf(element: unknown, { writer, envelopes }: Depth): readonly Rec
 
 /** The results of a record in one of the dialects; undefined if it is in none of them. */
 function parseRecord(value: JsonObject, writer: Writer): readonly RecordResult[] | undefined {
-  if (isJsonObject(value.s3) || isJsonObject(value.storage)) return parseNative(value, writer);
-  const detail = isJsonObject(value.detail) ? value.detail : value;
-  const isTrail = isJsonObject(value.detail) && /^AWS .* via CloudTrail$/.test(textOf(value['detail-type']));
-  if (isTrail || isJsonObject(detail.requestParameters)) return parseTrail(value, writer);
-  if (isJsonObject(detail.bucket) && isJsonObject(detail.object)) return parseEventBridge(value, writer);
+  if (isNative(value)) return parseNative(value, writer);
+  if (isTrail(value)) return parseTrail(value, writer);
+  if (isEventBridge(value)) return parseEventBridge(value, writer);
   return undefined;
+}
+
+function isNative({ s3, storage }: JsonObject): boolean {
+  return isJsonObject(s3) || isJsonObject(storage);
+}
+
+function isTrail(value: JsonObject): boolean {
+  const isRouted = isJsonObject(value.detail) && /^AWS .* via CloudTrail$/.test(textOf(value['detail-type']));
+  return isRouted || isJsonObject(detailOf(value).requestParameters);
+}
+
+function isEventBridge(value: JsonObject): boolean {
+  const { bucket, object } = detailOf(value);
+  return isJsonObject(bucket) && isJsonObject(object);
+}
+
+function detailOf(value: JsonObject): JsonObject {
+  return isJsonObject(value.detail) ? value.detail : value;
 }
 
 function unwrapConfirmation(envelope: JsonObject, type: 'SubscriptionConfirmation' | 'UnsubscribeConfirmation'): Unwrapped {
@@ -166,15 +182,15 @@ function unwrapContent(content: unknown, topicArn: string | undefined, { writer,
   // the queue is subscribed to the outermost topic
   const outermost = topicArn ?? unwrapped.topicArn;
   const from = outermost === undefined ? unwrapped : { ...unwrapped, topicArn: outermost };
-  return from.kind === 'records' && from.records.some(isEventBridges) ? { ...from, records: from.records.map(throughTopic) } : from;
+  return from.kind === 'records' && from.records.some(isOfEventBridge) ? { ...from, records: from.records.map(throughTopic) } : from;
 }
 
 /** Marks EventBridge records in an envelope, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */
 function throughTopic(result: RecordResult): RecordResult {
-  return isEventBridges(result) ? { ...result, record: { ...result.record, throughTopic: true } } : result;
+  return isOfEventBridge(result) ? { ...result, record: { ...result.record, throughTopic: true } } : result;
 }
 
-function isEventBridges(result: RecordResult): result is Extract<RecordResult, { ok: true }> {
+function isOfEventBridge(result: RecordResult): result is Extract<RecordResult, { ok: true }> {
   return result.ok && result.record.dialect === 'eventbridge';
 }
 
