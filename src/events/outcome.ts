@@ -71,8 +71,8 @@ const LIMIT_MIN = 5;
 
 /**
  * The receive at which Tally gives a message up, so that SQS doesn't move it without a reason at its queue's limit (maxReceiveCount).
- * The receive to spare is for the letter of a message that comes back because it has crashed its process, or because its letter could
- * not be sent.
+ * The receive to spare is for the letter of a message that comes back: its process ended, perhaps because of it, or its letter could not
+ * be sent.
  */
 export function lastReceiveOf(limit = Infinity): number {
   return Math.min(LAST_RECEIVE, limit < LIMIT_MIN ? limit : limit - 1);

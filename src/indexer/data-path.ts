@@ -81,7 +81,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function finishInTurn(hand: InHand): Promise<void> {
     const { message, lastReceive } = hand;
     hand.signal.throwIfAborted();
-    // it comes back after its last receive because its letter could not be sent, or because parsing the body has crashed the process
+    // it comes back after its last receive: its letter could not be sent, or its process ended, perhaps while parsing the body
     const unwrapped = message.receiveCount > lastReceive ? undefined : read(message, isAws);
     for (let isSettled = false; !isSettled;) {
       const settlement = unwrapped === undefined ? (unsentLetters.get(message.messageId) ?? UNREAD) : await settlementFor(unwrapped, hand);

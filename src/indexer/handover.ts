@@ -20,7 +20,7 @@ import { LRUCache } from 'lru-cache';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { LostChange } from '../events/outcome.ts';
 import { TIME_STEP_MS } from '../records/bucket.ts';
-import { KEY_MARKS_MAX, markId, type GapReport } from '../records/dirty.ts';
+import { markId, type GapReport } from '../records/dirty.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
 import { markDirty, mergeReports, warnOfGap } from '../observing/gaps.ts';
 import type { StateVersion, WithPorts } from '../store/store.ts';
@@ -35,6 +35,8 @@ const AHEAD_MS = 2 * INTERVAL_MS;
 /** For how many gaps a worker remembers what it has stored. Forgetting costs a write. */
 const REMEMBERED_MAX = 10_000;
 
+/** From this many marks of keys on, the bucket's own mark stands for more: each needs a job, which waits for a minute, and the bucket's job closes them all. */
+const KEY_MARKS_MAX = 100;
 /** How long the marks that were read are relied on. If other workers add more in the meantime, that only adds jobs. */
 const KEY_MARKS_AGE_MAX_MS = 60_000;
 /** How many of a bucket's marks one read considers: ten times as many as decide. */

@@ -6,7 +6,7 @@
 import { countText, momentText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
 import { expiredText } from './comparison.ts';
-import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
+import { dueAtMs, isHeld, nextOf, whyOf, type Differences, type DirtyMark } from './dirty.ts';
 import { countOf, outermost } from './waiting-deletes.ts';
 import type { Trouble } from './receiving.ts';
 
@@ -252,10 +252,26 @@ function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rul
   };
 }
 
+type Found = Differences & { readonly mark: DirtyMark; readonly differing: number };
+
+/** What reports found: those about folders may overlap, those about single keys do not and are one. */
+function differencesIn(gaps: readonly DirtyMark[]): readonly Found[] {
+  const found = gaps.flatMap((mark) =>
+    (mark.differences ?? []).map((each) => ({ ...each, mark, differing: each.missing + each.stale + each.phantom })),
+  );
+  const [first, ...others] = found.filter(({ mark }) => mark.prefix !== undefined);
+  if (first === undefined) return found;
+  const sum = (a: Found, b: Found): Found => ({
+    ...a,
+    missing: a.missing + b.missing,
+    stale: a.stale + b.stale,
+    differing: a.differing + b.differing,
+  });
+  return [...found.filter(({ mark }) => mark.prefix === undefined), others.reduce(sum, first)];
+}
+
 function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
-  const [found] = gaps
-    .flatMap((mark) => (mark.differences ?? []).map((each) => ({ ...each, mark, differing: each.missing + each.stale + each.phantom })))
-    .toSorted((a, b) => b.differing - a.differing);
+  const [found] = [...differencesIn(gaps)].toSorted((a, b) => b.differing - a.differing);
   if (found === undefined) return undefined;
   const { missing, stale, phantom, atMs, mark, differing } = found;
   const parts = [

@@ -140,9 +140,6 @@ export function keptOf(history: MarkHistory | undefined, nowMs: number): MarkHis
   return (history?.closed ?? []).filter(({ closedAtMs }) => nowMs - closedAtMs < HISTORY_MS);
 }
 
-/** From this many marks of keys on, the bucket's own mark stands for more: each needs a job, which waits for a minute, and the bucket's job closes them all. */
-export const KEY_MARKS_MAX = 100;
-
 /** The id of the bucket's mark, or of this key's. */
 export function markId(bucket: string, key?: string): string {
   return key === undefined ? `gap:${bucket}:bucket` : `gap:${bucket}:key:${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;

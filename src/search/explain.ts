@@ -12,7 +12,8 @@ import type { ObjectIndex, StateStore } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Clock } from '../process/clock.ts';
 import { gapsOf, markDirty } from '../observing/gaps.ts';
-import { KEY_MARKS_MAX } from '../records/dirty.ts';
+import type { DirtyMark } from '../records/dirty.ts';
+import { lastBeginOf } from '../records/job.ts';
 
 interface ExplainDependencies {
   readonly state: StateStore;
@@ -50,38 +51,50 @@ export async function explain(
   ]);
   if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
   const { agrees, sentence, lost } = explanationOf({ bucket: record, status, document, storage: answer });
-  const isNoted = lost !== undefined && (await noteLost({ state, clock }, { bucket, key, lost }));
+  const isNoted = lost !== undefined && (await noteLost({ state, clock }, record, { key, lost }, signal));
   return {
     bucket,
     key,
     ...(document !== undefined && { index: document }),
     storage: storageViewOf(answer),
     agrees,
-    sentence: isNoted ? `${sentence} Tally has opened a gap for it, and a re-index follows.` : sentence,
+    sentence: isNoted ? `${sentence} Tally has opened a gap, which a re-index closes.` : sentence,
     bucket_status: statusView(isNoted ? await statuses.of(record, readable, signal) : status, bucket),
   };
 }
 
+/** From this many open gaps of keys on, the bucket's own stands for more: each has a job of a minute, and they follow one another. */
+const KEY_GAPS_MAX = 10;
+
 interface Lost {
-  readonly bucket: string;
   readonly key: string;
   readonly lost: NonNullable<Verdict['lost']>;
 }
 
 /**
- * Opens the key's gap for a difference, so that the status says so and Tally repairs it; once the bucket has many keys' gaps, its own.
- * Nothing is stored while the bucket's own gap or the key's is open. Resolves with whether the gap was stored; the explanation is
- * given in any case.
+ * Opens the key's gap for a difference, so that the status says so and Tally repairs it; with many such gaps, the bucket's own. An open
+ * gap of the key or of the bucket suffices if its job has not begun yet: a job that has may have passed the key. Resolves with whether
+ * the gap was stored; the explanation is given in any case.
  */
-async function noteLost(ports: Pick<ExplainDependencies, 'state' | 'clock'>, { bucket, key, lost }: Lost): Promise<boolean> {
+async function noteLost(
+  ports: Pick<ExplainDependencies, 'state' | 'clock'>,
+  record: BucketRecord,
+  { key, lost }: Lost,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const { bucket } = record;
+  const suffices = ({ order }: DirtyMark): boolean => order >= lastBeginOf(record);
   const atMs = ports.clock.nowMs();
-  const differences = { atMs, prefix: key, missing: 0, stale: 0, phantom: 0, [lost]: 1 };
-  const reason = 'explain found an object that differs';
+  const report = { bucket, kind: 'loss', reason: 'explain found an object that differs', seenAtMs: atMs } as const;
+  let isKnown = false;
+  const unless = (current: DirtyMark | undefined): boolean => (isKnown = current !== undefined && suffices(current));
   try {
-    const open = await gapsOf(ports.state, bucket);
-    if (open.some(({ prefix }) => prefix === undefined || prefix === key)) return false;
-    const of = open.length < KEY_MARKS_MAX ? { bucket, key } : { bucket };
-    return (await markDirty(ports, { ...of, kind: 'loss', reason, seenAtMs: atMs, differences })) !== undefined;
+    const open = await gapsOf(ports.state, bucket, signal);
+    if (open.some((mark) => mark.prefix === undefined && suffices(mark))) return false;
+    const differences = { atMs, prefix: key, missing: 0, stale: 0, phantom: 0, [lost]: 1 };
+    // readers of other parts see the bucket's gap, which therefore does not say what it was found by
+    const whole = open.length < KEY_GAPS_MAX ? { ...report, key, differences } : report;
+    return (await markDirty(ports, whole, unless)) !== undefined && !isKnown;
   } catch (error) {
     if (error instanceof FaultError) return false;
     throw error;

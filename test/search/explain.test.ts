@@ -64,24 +64,33 @@ describe('explaining a key', () => {
     storage.put('photos', 'b.jpg');
     await clock.advance(300_000);
     expect((await explain('photos', 'a.jpg')).sentence).not.toMatch(/opened a gap/);
-    expect((await explain('photos', 'b.jpg')).sentence).toMatch(/Tally has opened a gap for it, and a re-index follows\.$/);
+    expect((await explain('photos', 'b.jpg')).sentence).toMatch(/Tally has opened a gap, which a re-index closes\.$/);
     const open = async () => (await operations.listGaps({ query: { limit: 200 } }, context)).items;
     expect((await open()).map(({ prefix, reasons }) => [prefix, reasons[0]?.count]).toSorted()).toEqual([
       ['a.jpg', 1],
       ['b.jpg', 1],
     ]);
+    expect((await explain('photos', 'c.jpg')).bucket_status).toMatchObject({
+      sentence: expect.stringMatching(/^2 objects are missing/),
+      differing: 2,
+    });
+    // a job that has begun may have passed the key
+    await updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, lastBeginOrder: clock.nowMs() });
+    expect((await explain('photos', 'a.jpg')).sentence).toMatch(/opened a gap/);
   });
 
   it('makes one gap of the bucket when many objects were lost, and then no more', async () => {
     const { state, clock, storage, explain } = await setUp();
     for (const { id } of await listAllRecords(state, 'gap', markSchema)) await removeRecord(state, id);
     await updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, provenAtMs: clock.nowMs() });
-    const keys = Array.from({ length: 103 }, (_, number) => `${number}.jpg`);
+    const keys = Array.from({ length: 13 }, (_, number) => `${number}.jpg`);
     for (const key of keys) storage.put('photos', key);
     await clock.advance(300_000);
     for (const key of keys) await explain('photos', key);
     const marks = await listAllRecords(state, 'gap', markSchema);
-    expect([marks.length, marks.filter(({ prefix }) => prefix === undefined).length]).toEqual([101, 1]);
+    expect([marks.length, marks.filter(({ prefix }) => prefix === undefined).length]).toEqual([11, 1]);
+    // readers of other parts see this one
+    expect(marks.find(({ prefix }) => prefix === undefined)).not.toHaveProperty('differences');
   });
 
   it('shows the fault that S3 answers with, and its advice', async () => {

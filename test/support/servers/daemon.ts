@@ -179,15 +179,19 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
 }
 
 /** The codes of faults that say that the request may be repeated. */
-const REPEATED: ReadonlySet<unknown> = new Set(['request.timeout', 'connect.removing']);
+const REPEATED: ReadonlySet<unknown> = new Set(['POST request.timeout', 'GET request.timeout', 'DELETE connect.removing']);
 
-/** A request to the control plane. What one request cannot finish on a busy machine is repeated, as its fault says. */
+/** A request to the control plane. What one request cannot finish on a busy machine is repeated, as its fault says, for five minutes. */
 export async function repeated(daemon: Daemon, method: string, path: string, body?: unknown): Promise<Answer> {
-  for (;;) {
-    const answer = await daemon.request(method, path, body);
-    const { code } = (answer.body ?? {}) as { readonly code?: unknown };
-    if (answer.status < 300 || !REPEATED.has(code)) return answer;
-  }
+  let answer: Answer | undefined;
+  await until('one request finishes', async () => {
+    answer = await daemon.request(method, path, body);
+    const { code } = (answer.body ?? {}) as { readonly code?: string };
+    return !REPEATED.has(`${method} ${code ?? ''}`);
+  }).catch((error: unknown) => {
+    throw new Error(`${method} ${path}: ${JSON.stringify(answer?.body)}`, { cause: error });
+  });
+  return answer!;
 }
 
 export interface CommandResult extends Exit {
