@@ -89,6 +89,7 @@ const common = {
   // no test asserts a time: a test that takes this long hangs
   testTimeout: 600_000,
   hookTimeout: 600_000,
+  teardownTimeout: 600_000,
   // nor does what is polled for have to come within vitest's one second; then the message still says what was waited for
   expect: { poll: { timeout: 300_000 } },
   // four more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs, and with five

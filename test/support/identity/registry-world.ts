@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { challengeOf } from '../../../src/identity/tokens.rules.ts';
+import { until } from '../servers/aws.ts';
 import { runTally, startDaemon, type CommandResult, type Daemon, type Environment } from '../servers/daemon.ts';
 import { listenScripted } from '../servers/scripted.ts';
 import { get, type BrowserAnswer } from './browser.ts';
@@ -57,7 +58,13 @@ function visitorsOf(url: string, issuer: StartedProvider) {
 
   /** From the first address to the callback of the registry, with its answer and the code of the issuer. */
   async function comeBack(cookies: Map<string, string>, address: string) {
-    const begun = await get(address, { cookies, headers: visit });
+    let begun = await get(address, { cookies, headers: visit });
+    // when its issuer is too slow on a busy machine, the page says to begin the login again
+    await until('the issuer answers', async () => {
+      if (!begun.text.includes('issuer.unreachable')) return true;
+      begun = await get(address, { cookies, headers: visit });
+      return false;
+    });
     if (begun.location === undefined) throw new Error(`a login was refused with ${begun.status}: ${begun.text}`);
     const back = await issuer.authorize(begun.location);
     return { ...(await get(back, { cookies, headers: visit })), issuerCode: new URL(back).searchParams.get('code') ?? '' };
