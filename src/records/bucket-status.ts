@@ -265,6 +265,7 @@ function differencesIn(gaps: readonly DirtyMark[]): readonly Found[] {
     ...a,
     missing: a.missing + b.missing,
     stale: a.stale + b.stale,
+    phantom: a.phantom + b.phantom,
     differing: a.differing + b.differing,
   });
   return [...found.filter(({ mark }) => mark.prefix === undefined), others.reduce(sum, first)];

@@ -93,8 +93,8 @@ async function noteLost(
     if (open.some((mark) => mark.prefix === undefined && suffices(mark))) return false;
     const differences = { atMs, prefix: key, missing: 0, stale: 0, phantom: 0, [lost]: 1 };
     // readers of other parts see the bucket's gap, which therefore does not say what it was found by
-    const whole = open.length < KEY_GAPS_MAX ? { ...report, key, differences } : report;
-    return (await markDirty(ports, whole, unless)) !== undefined && !isKnown;
+    const ofKeyOrBucket = open.length < KEY_GAPS_MAX ? { ...report, key, differences } : report;
+    return (await markDirty(ports, ofKeyOrBucket, unless)) !== undefined && !isKnown;
   } catch (error) {
     if (error instanceof FaultError) return false;
     throw error;
