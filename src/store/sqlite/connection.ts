@@ -133,10 +133,10 @@ const LOG_PAGES = 8_000;
 const LOG_BYTES = LOG_PAGES * (4_096 + 24);
 
 /**
- * How long a call waits for another program that has the file's lock, which blocks this process, before it throws `index.overloaded`:
- * a hundred times the duration of a large bulk write.
+ * How long a call waits for another program that has the file's lock, before it throws `index.overloaded`: ten times the duration of a
+ * large bulk write. It blocks this process, whose health checks must answer within a second although many calls wait in turn.
  */
-const BUSY_MS = 5_000;
+const BUSY_MS = 500;
 
 /** Opens a database file: `ro` and `rw` fail if it does not exist, and `rwc` creates it. Throws SQLite's own error. */
 export function openDatabase(path: string, mode: 'ro' | 'rw' | 'rwc', busyMs = BUSY_MS): DatabaseSync {
