@@ -134,7 +134,7 @@ const LOG_BYTES = LOG_PAGES * (4_096 + 24);
 
 /**
  * How long a call waits for another program that has the file's lock, before it throws `index.overloaded`: ten times the duration of a
- * large bulk write. It blocks this process, whose health checks must answer within a second although many calls wait in turn.
+ * large bulk write. It blocks this process, with its health checks, and many calls wait in turn.
  */
 const BUSY_MS = 500;
 
