@@ -254,7 +254,7 @@ function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rul
 
 type Found = Differences & { readonly mark: DirtyMark; readonly differing: number };
 
-/** What reports found: those about folders may overlap, those about single keys do not and are one. */
+/** What reports found. Reports about folders may overlap, so each stands alone; those about single keys don't, so they are added up. */
 function differencesIn(gaps: readonly DirtyMark[]): readonly Found[] {
   const found = gaps.flatMap((mark) =>
     (mark.differences ?? []).map((each) => ({ ...each, mark, differing: each.missing + each.stale + each.phantom })),
