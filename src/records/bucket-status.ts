@@ -224,8 +224,8 @@ function missingRule({ record: { bucket, region }, waitsFor, gaps }: StatusFacts
 }
 
 function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
-  const asked = waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined);
-  const [first] = outermost(asked);
+  const asked = outermost(waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined));
+  const [first] = asked;
   if (first === undefined) return undefined;
   const { jobId } = first;
   const count = countOf(asked);
@@ -239,14 +239,18 @@ function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
   };
 }
 
-/** Declined deletions are still held, but the job that held them has nothing more to ask. */
+/**
+ * Declined deletions are still held, but the job that held them has nothing more to ask. Where a job was only stopped before it counted
+ * any, nothing is known to differ.
+ */
 function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
-  if (waiting.length === 0) return undefined;
-  const count = countOf(waiting);
+  const declined = outermost(waiting);
+  if (declined.length === 0) return undefined;
+  const count = countOf(declined);
   return {
     state: 'differs',
     sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}: the next comparison asks you again`,
-    sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
+    sinceMs: Math.min(...declined.map(({ sinceMs }) => sinceMs)),
     act: 'reindex',
     differing: count,
   };

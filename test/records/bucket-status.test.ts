@@ -81,6 +81,14 @@ describe('the status of a bucket', () => {
     });
   });
 
+  it('Bug: is that of a healthy bucket after a person stops a job that has held no deletion back', () => {
+    const stopped = withHeld([], { id: 'job-1', prefix: '', beginOrder: 1 }, { held: 0, isWhole: false, nowMs: NOW_MS, lastOrder: 1 });
+    expect(stopped).toHaveLength(1);
+    expect(statusOf({ record: { waiting: [...stopped] } })).toEqual(statusOf());
+    const declined = { prefix: 'a/', count: 2, declinedAtMs: 5, jobId: 'job-2', order: 2, sinceMs: 4 };
+    expect(statusOf({ record: { waiting: [...stopped, declined] } })).toMatchObject({ state: 'differs', differing: 2, sinceMs: 4 });
+  });
+
   it('Fix: asks for a job where so many prefixes wait that no job of theirs can ask', () => {
     const one = (number: number) => ({ prefix: `p${number}/`, count: 2, jobId: `job-${number}`, order: number, sinceMs: number });
     const job = { id: 'job-100', prefix: 'p100/', beginOrder: 100 };
