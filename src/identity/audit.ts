@@ -291,22 +291,23 @@ export function holderOf({ id, name, fingerprint, userId, userEmail, isUnverifie
   return { kind: 'api_key', ...user, keyId: id, keyName: name, keyFingerprint: fingerprint, scopes: [] };
 }
 
-/** The audit of key uses: one record for each key, operation, address and five seconds, with the number of uses. */
+/** The audit of key uses: one record for each key, operation, address, refusal and five seconds, with the number of uses. */
 
 const USES_MS = 5_000;
 
 export interface KeyUses extends StoresWindows {
-  /** Counts one use. */
-  used(actor: KeyActor & { readonly address?: string }, operation: string): void;
+  /** Counts one use. `refusal`: the code with which the operation is refused to the key. */
+  used(actor: KeyActor & { readonly address?: string }, operation: string, refusal?: string): void;
 }
 
 export function createKeyUses(dependencies: WithPorts<'audit' | 'clock' | 'telemetry'>): KeyUses {
   const { count, ...windows } = createAuditWindows(dependencies, USES_MS);
   return {
     ...windows,
-    used(actor, operation) {
-      const name = JSON.stringify([actor.keyId, operation, actor.address]);
-      count(name, { event: 'ApiKeyUse', outcome: 'done', actor, parameters: { operation } });
+    used(actor, operation, refusal) {
+      const name = JSON.stringify([actor.keyId, operation, actor.address, refusal]);
+      const ended = refusal === undefined ? ({ outcome: 'done' } as const) : ({ outcome: 'failed', reason: refusal } as const);
+      count(name, { event: 'ApiKeyUse', ...ended, actor, parameters: { operation } });
     },
   };
 }

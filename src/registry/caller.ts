@@ -31,7 +31,7 @@ export interface Callers {
   /**
    * Finds out who sends the request, and throws unless the operation is permitted to them: `authentication.failed`,
    * `authorization.denied` or `session.required`; `request.invalid` and `request.forbidden-origin` for a cookie that is sent as
-   * it must not be. The use of an API key is counted.
+   * it must not be. The use of an API key is counted, even a refused one.
    */
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'bearerOnly' | 'operation'>): Promise<void>;
   /** Who sent a request, even a refused one. Without authentication, it is a program on this machine, whose user is unknown. */
@@ -64,8 +64,8 @@ export function createCallers(parts: CallerParts | undefined, isOperators: (sock
       const actor = found && located(found, request);
       if (actor !== undefined) known.set(request, actor);
       const refusal = refusalOf(scope, actor);
+      if (actor?.kind === 'api_key') parts?.keyUses?.used(actor, operation, refusal?.code);
       if (refusal !== undefined) throw errorOf(refusal);
-      if (actor?.kind === 'api_key') parts?.keyUses?.used(actor, operation);
     },
     actorOf: (request) => known.get(request) ?? located(localActor(), request),
   };

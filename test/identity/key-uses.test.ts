@@ -56,6 +56,18 @@ describe('the audit of uses', () => {
     expect(audit.records).toHaveLength(5);
   });
 
+  it('Bug: has a record of what is refused to a key, apart from its uses', async () => {
+    const { clock, audit, uses } = world();
+    uses.used(keyActor(), 'searchObjects');
+    for (let use = 0; use < 2; use += 1) uses.used(keyActor(), 'searchObjects', 'authorization.denied');
+    await clock.advance(5_000);
+    await uses.storeEnded();
+    expect(audit.records.map(({ outcome, reason, parameters }) => [outcome, reason, parameters?.['count']])).toEqual([
+      ['done', undefined, 1],
+      ['failed', 'authorization.denied', 2],
+    ]);
+  });
+
   it('holds 10,000 windows, and closes the oldest when there are more', async () => {
     const { audit, uses, telemetry } = world();
     for (let use = 0; use < 10_003; use += 1) uses.used(keyActor({ keyId: `k-${use}` }), 'listJobs');

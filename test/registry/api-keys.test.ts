@@ -27,7 +27,7 @@ beforeEach(async () => {
       logins: world.logins,
       authenticateKey: process.authenticateKey,
       attempts: process.attempts,
-      keyUses: { used: (actor, operation) => void uses.push(`${actor.keyName} ${operation}`) },
+      keyUses: { used: (actor, ...use) => void uses.push([actor.keyName, ...use].filter((each) => each !== undefined).join(' ')) },
       trustedProxies: [],
       publicUrl: () => url,
     },
@@ -74,11 +74,12 @@ describe('an API key over HTTP', () => {
     expect(await status(theirs)).toBe(401);
   });
 
-  it('Fix: that only reads metrics leaves a record of its use, and one that calls a tool leaves those of its operations', async () => {
+  it('Fix: that only reads metrics leaves a record of its use, one that is refused does too, and one that calls a tool leaves those of its operations', async () => {
     const { secret } = await create(await tokenOf('admin'));
     for (const path of ['/metrics', '/readyz', '/v1/session', '/v1/buckets']) expect((await send('GET', path, secret)).status).toBe(200);
     expect((await send('GET', '/v1/admin/audit', secret)).status).toBe(403);
-    expect(uses).toEqual(['ci getMetrics', 'ci getReadiness', 'ci getSession', 'ci listBuckets']);
+    const permitted = ['ci getMetrics', 'ci getReadiness', 'ci getSession', 'ci listBuckets'];
+    expect(uses).toEqual([...permitted, 'ci listAudit authorization.denied']);
     uses.length = 0;
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search_objects' } };
     expect((await send('POST', '/mcp', secret, call)).text).toContain('"structuredContent"');
