@@ -105,7 +105,7 @@ export function createLedger(worldOf: () => World): Ledger {
   const brokenBuckets = new Set<string>();
   /**
    * The latest job of each bucket that a person stopped. What it may have deleted was the whole of its limit; and if it had none, no
-   * other begins by itself until a person has begun one (`isAnswered`). A later job that has compared the whole bucket ends both.
+   * other begins by itself until a person has begun one (`isAnswered`). A later job that has compared all of its keys ends both.
    */
   const stopped = new Map<string, { readonly job: JobRecord; isAnswered: boolean }>();
   /** When jobs were begun for the gaps of each bucket. */
@@ -136,7 +136,8 @@ export function createLedger(worldOf: () => World): Ledger {
     counts.jobs += 1;
     if (job.mode !== 'apply' || job.now === true || job.coversBeforeMs === undefined) return;
     const { prefix, coversBeforeMs, beginOrder = 0 } = job;
-    if (prefix === '' && beginOrder >= (stopped.get(job.bucket)?.job.beginOrder ?? Infinity)) stopped.delete(job.bucket);
+    const before = stopped.get(job.bucket)?.job;
+    if (before?.prefix.startsWith(prefix) === true && beginOrder >= (before.beginOrder ?? Infinity)) stopped.delete(job.bucket);
     const covering = { prefix, coversBeforeMs, beginOrder, tags: job.tags === true };
     coverings.set(job.bucket, [...(coverings.get(job.bucket) ?? []).slice(-9), covering]);
     const repaired = duties.filter((duty) => duty.bucket === job.bucket && isCovering(covering, duty));
@@ -219,7 +220,7 @@ export function createLedger(worldOf: () => World): Ledger {
     );
     if (waits.length > 0 && limit > (allowedTo.get(id) ?? 0)) violated(`${id} of ${bucket} deletes ${limit} beyond consent`);
     const before = stopped.get(bucket)?.job;
-    if (before !== undefined && before.id !== id && limit > (allowedTo.get(id) ?? 0))
+    if (before !== undefined && before.id !== id && keysOverlap(before.prefix, prefix) && limit > (allowedTo.get(id) ?? 0))
       violated(`${id} of ${bucket} has a second limit after ${before.id}: ${limit}`);
     if (deletions.limit !== undefined) return;
     const ofBucket = duties.filter((duty) => duty.bucket === bucket && duty.key === undefined);
