@@ -5,7 +5,7 @@
  */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { contract, OperationName } from '../../src/registry/contract/contract.ts';
+import { rows, type contract, type OperationName } from '../../src/registry/contract/contract.ts';
 import type { Bucket } from '../../src/registry/contract/bucket.ts';
 import { usageBy } from '../../src/store/groups.rules.ts';
 import type { BucketPart, Readable } from '../../src/store/readable.rules.ts';
@@ -132,7 +132,7 @@ const query = (fields: Readonly<Record<string, string>>): string => new URLSearc
 /** The paths that are asked about a bucket, or about all. */
 type Asks = (bucket: string) => readonly string[];
 
-/** Each operation that readers call; one that is missing here does not compile. */
+/** Each operation that readers call. */
 const table: Readonly<Record<ReadName, Asks>> = {
   searchObjects: (bucket) => [
     ...[{}, { bucket }, { prefix: 'a' }, { q: 'report' }, { bucket, q: 'report', prefix: 'a' }, { extension: 'gz' }, { size_min: '2' }].map(
@@ -376,6 +376,11 @@ async function check(world: ReadersWorld, caller: Caller, { things, at }: { read
 /** Declares the matrix for one store. */
 export function readerMatrix(name: string, open: () => Promise<OpenStore>, numRuns: number): void {
   describe(`what readers are answered from ${name}`, () => {
+    it('is asked of each operation that readers call', () => {
+      const called = rows.filter(({ scope }) => scope === 'read').map(({ operation }) => operation);
+      expect(readNames.toSorted()).toEqual(called.toSorted());
+    });
+
     it('is what they may read, for each operation and each kind of caller, and nothing else exists', async () => {
       await fc.assert(
         fc.asyncProperty(drawn, async (all) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { unwrap } from '../../src/events/envelope.ts';
-import { messagesOf, resultsOf } from '../support/event-fixtures.ts';
+import { fixtureNames, messagesOf, resultsOf } from '../support/event-fixtures.ts';
 
 const KEY = `dir/a b+c ü&=%20"q'(~*)/日本.txt`;
 const PHOTO = 'photos/été 1+1.jpg';
@@ -74,7 +74,7 @@ describe('what LocalStack was recorded to send is read as what was done', () => 
   });
 });
 
-describe('what AWS documents is read as what was done', () => {
+describe('what AWS or another source documents is read as what was done', () => {
   const routed: Row[] = [
     ['PutObject', 'PutObject', 'created', PHOTO],
     ['PutObject, versioned', 'PutObject', 'created', PHOTO],
@@ -144,6 +144,14 @@ describe('what AWS documents is read as what was done', () => {
   ] as const)('%s', (name, rows) => {
     expect(rowsOf(name)).toEqual(rows);
   });
+});
+
+/** S3 began in 2006. A time that is read in the wrong unit, or not at all, makes an observation final too early or too late. Some other stores send none. */
+test.each(fixtureNames.filter((name) => name !== 'other-stores'))('each record of %s has its time', (name) => {
+  const records = messagesOf(name)
+    .filter(({ body }) => unwrap(body).kind !== 'test-event')
+    .flatMap(({ body }) => resultsOf(body));
+  for (const result of records) expect(result.ok && result.record.eventTimeMs, JSON.stringify(result)).toBeGreaterThan(Date.UTC(2006, 0));
 });
 
 test.each(messagesOf('other-stores').map(({ operation, provenance: { store }, body, keys }) => [store, operation, keys, body] as const))(

@@ -6,7 +6,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { BucketSource } from '../../src/records/bucket.ts';
 import { isLong } from '../support/breadth.ts';
-import { fixtureNames, formEncoded, inEnvelope, messagesOf } from '../support/event-fixtures.ts';
+import { fixtureNames, formEncoded, inEnvelope, messagesOf, resultsOf } from '../support/event-fixtures.ts';
 import { BUCKET, createIngestWorld, nativeRecord, sequencerAt, type IngestWorld } from '../support/worlds/ingest.ts';
 
 /** Names that are known to change nothing of a document; repeated here, because the list is the promise. */
@@ -41,6 +41,7 @@ interface Site {
 interface Sample {
   readonly operation: string;
   readonly body: unknown;
+  readonly dialect: string | undefined;
   readonly eventName: string;
   readonly isForm: boolean | undefined;
 }
@@ -85,13 +86,20 @@ function nameOf({ around }: Site): string {
 /** The operations of fixtures that name no key: a DeleteObjects becomes a gap, and the others change no object. */
 const WITHOUT_KEY = new Set(['DeleteObjects', 'ListBuckets', 'PutBucketNotificationConfiguration']);
 
+function dialectOf(body: unknown): string | undefined {
+  const [result] = resultsOf(body, false);
+  return result?.ok === true ? result.record.dialect : undefined;
+}
+
 function samplesOf(): readonly Sample[] {
   return fixtureNames.flatMap((name) =>
     messagesOf(name).flatMap(({ operation, body: text, keys }) => {
       const body = opened(JSON.parse(text));
       const site = siteOf(body);
       if (site !== undefined && site.object[site.keyField] !== '')
-        return [{ operation, body, eventName: nameOf(site), isForm: keys === undefined ? undefined : keys === 'form' }];
+        return [
+          { operation, body, dialect: dialectOf(body), eventName: nameOf(site), isForm: keys === undefined ? undefined : keys === 'form' },
+        ];
       if (WITHOUT_KEY.has(operation)) return [];
       throw new Error(`${name}: siteOf finds no key in the body of ${operation}; teach it where this dialect has it`);
     }),
@@ -192,9 +200,14 @@ interface Case {
   readonly isForm: boolean;
 }
 
-const samples = samplesOf();
+/** As often of each dialect, however few its samples are. */
+const anySample = fc.oneof(
+  ...Map.groupBy(samplesOf(), ({ dialect }) => dialect)
+    .values()
+    .map((each) => fc.constantFrom(...each)),
+);
 const anyCase: fc.Arbitrary<Case> = fc.record({
-  sample: fc.constantFrom(...samples),
+  sample: anySample,
   wrapper: fc.constantFrom(...Object.keys(wrappers)),
   key: fc.constantFrom(...KEYS),
   damages: fc.array(damage, { maxLength: 4 }),

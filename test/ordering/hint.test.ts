@@ -4,7 +4,7 @@ import { bucketSources, type BucketSource } from '../../src/records/bucket.ts';
 import { clockOfMs } from '../../src/ordering/document.ts';
 import { FUTURE_MS, PLAUSIBLE_MS } from '../../src/ordering/constants.ts';
 import { hintOf, hintOfTie, sequencerClock, type BucketFacts, type Hint } from '../../src/ordering/hint.ts';
-import { dialectFacts, dialects, type Change, type ChangeRecord } from '../../src/events/record.ts';
+import { dialectFacts, dialects, isFormOf, type Change, type ChangeRecord } from '../../src/events/record.ts';
 import { sequencerAt } from '../support/worlds/ingest.ts';
 
 const T = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -294,6 +294,20 @@ describe('whatever a record says', () => {
       }),
       { numRuns: 5_000 },
     );
+  });
+});
+
+/** Of which sources' buckets a record proves that events arrive: a wrong one would call a bucket proven whose own events may never come. */
+describe('the sources that a dialect proves', () => {
+  it('are those whose buckets get their events in it', () => {
+    const proven = dialects.map((dialect) => [dialect, bucketSources.filter((source) => isFormOf(source, dialect))]);
+    expect(Object.fromEntries(proven)).toEqual({
+      native: ['notification', 'topic'],
+      eventbridge: ['eventbridge'],
+      trail: ['routed'],
+      synthetic: ['routed'],
+      webhook: ['webhook'],
+    });
   });
 });
 

@@ -48,6 +48,13 @@ describe('each row of the contract', () => {
     }
   });
 
+  it('shows objects only to readers, by their grants (test/contracts/reader-matrix.ts), and lists them in a turn', () => {
+    const showing = rows.filter(({ answer }) => answer !== undefined && 'StoredObject' in jsonSchemaOf(answer).named);
+    expect(showing.filter(({ scope }) => scope !== 'read').map(({ operation }) => operation)).toEqual([]);
+    // a single object is read by its key
+    expect(showing.filter(({ heavy }) => heavy === undefined).map(({ operation }) => operation)).toEqual(['explainObject']);
+  });
+
   it.each(named)('answers its example as it says: %s', async (_, row) => {
     const { port, close, instead } = await startWorld(row);
     try {

@@ -97,8 +97,8 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
 }
 
 /** What a listing says of an object: no more than the fields that LIST has. */
-function listedOf(state: PresentState): PresentState {
-  const { tags: _, userMetadata: __, contentType: ___, ...listed } = state;
+export function listedOf(state: PresentState): PresentState {
+  const { versionId: _, expiresAtMs: __, contentType: ___, userMetadata: ____, tags: _____, ...listed } = state;
   return listed;
 }
 
