@@ -78,9 +78,13 @@ function unwrapEnvelope(value: JsonObject, depth: Depth): Unwrapped {
   const { Event: event, Type: type, Bucket: bucket } = value;
   if (event === 's3:TestEvent') return { kind: 'test-event', ...(isBucketName(textOf(bucket)) && { bucket: textOf(bucket) }) };
   if (type === 'SubscriptionConfirmation' || type === 'UnsubscribeConfirmation') return unwrapConfirmation(value, type);
-  const content = value.Message ?? value.data ?? value.Sns ?? value.body ?? base64Of(value.data_base64);
+  const content = contentOf(value);
   if (content !== undefined) return unwrapContent(content, topicArnOf(value), depth);
   return rejected('message.unknown-wrapper', `${whatAt(depth)} has neither Records nor a record nor a Message`);
+}
+
+function contentOf({ Message: message, data, Sns: sns, body, data_base64: base64 }: JsonObject): unknown {
+  return message ?? data ?? sns ?? body ?? base64Of(base64);
 }
 
 function base64Of(text: unknown): string | undefined {

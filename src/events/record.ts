@@ -145,6 +145,7 @@ export interface RecordFacts {
   readonly bucket: unknown;
   readonly key: unknown;
   readonly spelling: Spelling;
+  /** ISO 8601 text; anything else, numbers included, counts as no time. */
   readonly eventTime: unknown;
   /** Whether the record is in the form in which S3 itself writes it. Only then may it state its result. */
   readonly isOwnForm: boolean;

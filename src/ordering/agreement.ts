@@ -9,8 +9,8 @@ import { lackingEnrichment, type EnrichmentField } from './enrichment.ts';
 import { PLAUSIBLE_MS } from './constants.ts';
 
 /**
- * The compared fields, by the document's names. A listing has all but the tags. The version id is not compared: no listing has
- * it, so a re-index could neither find nor correct the difference.
+ * The compared fields, by the document's names. A listing has all but the tags, which jobs read. Version id, content type and metadata
+ * are not compared: no listing has them, so a re-index could neither find nor correct the difference that explain reports.
  */
 const comparedFields = ['etag', 'size', 'storage_class', 'last_modified', 'tags'] as const;
 export type ComparedField = (typeof comparedFields)[number];

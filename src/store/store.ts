@@ -140,7 +140,7 @@ export interface ObjectIndex {
    * `lost`: the position is none of the index's present history.
    */
   changes(bucket: string, page: ChangesPage & { readonly after: Position }, signal?: AbortSignal): Promise<Changes | 'lost'>;
-  /** Returns the latest writes, newest first, at most one refresh behind. */
+  /** Returns the latest writes, tombstones too, newest first by when they were written, which no search sorts by; at most one refresh behind. */
   latest(bucket: string, page: ChangesPage, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
   /** The position after every write that was answered before the call; empty if there is no index. */
   position(bucket: string, signal?: AbortSignal): Promise<Position>;

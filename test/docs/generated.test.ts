@@ -7,6 +7,11 @@ it.each(Object.entries(pages))('%s says what the code says (npm run docs writes 
   expect(textOf(path)).toBe(page());
 });
 
+// a row's `cli.description` says it in the words of the command line
+it('the help of a command names commands, and no paths of the API', () => {
+  expect(textOf('docs/reference/cli.md')).not.toContain('/v1/');
+});
+
 it('a number in a sentence is written from the code, and the sentence must be there', () => {
   const page = textOf('README.md');
   expect(withFacts('README.md', page.replace('more than 1,000 documents', 'more than 7 documents'))).toBe(page);
