@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type EmbeddedClock, sequencerOf } from './clock.ts';
 import type { FauxqsApp, S3Object, S3Store } from './fauxqs.ts';
 import { compareKeys } from '../base/key-order.ts';
+import { z } from 'zod';
 
 /** Subresources that fauxqs does not support: it would apply their puts and deletes to the object or bucket itself. */
 const UNSUPPORTED = [
@@ -25,12 +26,16 @@ const UNSUPPORTED = [
   'requestPayment',
   'restore',
   'retention',
+  'tagging',
   'versioning',
   'website',
 ];
 
-/** Subresources that fauxqs does not support and whose GET it would answer with the object itself. */
-const UNREADABLE = ['tagging'];
+/** The tags of every object: there are none, since requests that write tags are refused. */
+const NO_TAGS = '<?xml version="1.0" encoding="UTF-8"?>\n<Tagging xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><TagSet/></Tagging>';
+
+/** What the path of a request for an object names. */
+const objectPath = z.object({ bucket: z.string(), '*': z.string().min(1) });
 
 const NOT_IMPLEMENTED =
   '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>NotImplemented</Code><Message>The embedded S3 does not implement this functionality.</Message></Error>';
@@ -44,18 +49,24 @@ interface Corrections {
   readonly moments: Pick<EmbeddedClock, 'nowMs'>;
   /** Requests wait for it. It resolves when the stores are loaded. */
   readonly ready: Promise<void>;
+  readonly store: S3Store;
 }
 
 /** Corrects requests and answers of the app. It must be called before the app listens. Returns a function that returns the bucket of the request that is being processed. */
-export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corrections): () => string {
+export function correctRequests(app: FauxqsApp, { region, moments, ready, store }: Corrections): () => string {
   const bucket = new AsyncLocalStorage<string>();
 
   app.addHook('onRequest', async (request, reply) => {
     await ready;
     const [path, query] = request.url.split('?', 2);
     const parameters = new URLSearchParams(query);
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if ([...UNREADABLE, ...(isRead ? [] : UNSUPPORTED)].some((name) => parameters.has(name))) {
+    const { data: named } = objectPath.safeParse(request.params);
+    if (parameters.has('tagging') && request.method === 'GET' && named !== undefined) {
+      // fauxqs refuses a missing object as it refuses its GET
+      if (objectAt(store, named.bucket, named['*']) === undefined) return undefined;
+      return reply.header('content-type', 'application/xml').send(NO_TAGS);
+    }
+    if (isUnsupported(request.method, parameters)) {
       return reply.status(501).header('content-type', 'application/xml').send(NOT_IMPLEMENTED);
     }
     // curl --data-binary sends every file with the content type of a form, and fauxqs would parse the object
@@ -78,6 +89,12 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corr
   });
 
   return () => bucket.getStore() ?? '';
+}
+
+/** Whether to refuse the request: fauxqs would apply a write to the object or bucket itself, and answer a bucket's tags with a listing. */
+function isUnsupported(method: string, parameters: URLSearchParams): boolean {
+  const isRead = method === 'GET' || method === 'HEAD';
+  return UNSUPPORTED.some((name) => parameters.has(name) && (!isRead || name === 'tagging'));
 }
 
 type Listing = ReturnType<S3Store['listObjects']>;

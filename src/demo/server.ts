@@ -68,7 +68,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const moments = createEmbeddedClock(options.clock);
   const fauxqs = await createFauxqs(region);
   const ready = Promise.withResolvers<void>();
-  const requestBucket = correctRequests(fauxqs.app, { region, moments, ready: ready.promise });
+  const requestBucket = correctRequests(fauxqs.app, { region, moments, ready: ready.promise, store: fauxqs.s3 });
 
   // listening comes first, so that a second process on the same address does not touch the data
   const endpoint = await listen(fauxqs, options);

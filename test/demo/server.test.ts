@@ -9,8 +9,10 @@ import {
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  GetObjectTaggingCommand,
   HeadBucketCommand,
   PutObjectCommand,
+  PutObjectTaggingCommand,
   S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
@@ -193,6 +195,19 @@ describe('notifications', () => {
     }
     sns.destroy();
     expect(await told(2)).toMatchObject([{ eventName: 'ObjectCreated:Put' }, { eventName: 'ObjectRemoved:Delete' }]);
+  });
+});
+
+describe('tags', () => {
+  test('an object has none and takes none, and a missing object is refused as by S3', async () => {
+    await put('with space/ä');
+    const at = (Key: string, Bucket = 'demo') => s3.send(new GetObjectTaggingCommand({ Bucket, Key }));
+    expect((await at('with space/ä')).TagSet).toEqual([]);
+    await expect(at('gone')).rejects.toMatchObject({ name: 'NoSuchKey' });
+    await expect(at('a', 'nowhere')).rejects.toMatchObject({ name: 'NoSuchBucket' });
+    const write = new PutObjectTaggingCommand({ Bucket: 'demo', Key: 'with space/ä', Tagging: { TagSet: [{ Key: 'a', Value: 'b' }] } });
+    await expect(s3.send(write)).rejects.toMatchObject({ name: 'NotImplemented' });
+    expect(await get('with space/ä')).toBe('hello');
   });
 });
 
