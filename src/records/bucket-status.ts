@@ -3,6 +3,7 @@
  * metrics all show this status, so that a bucket is never healthy in one place and broken in another. `ok` means: its events are known
  * to arrive, the whole bucket was compared, and nothing is known to differ.
  */
+import { adviceAbout, circuitOf, isFaultCode, type FaultCircuit } from '../base/fault.ts';
 import { countText, momentText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
 import { expiredText } from './comparison.ts';
@@ -49,7 +50,7 @@ export type BucketAct = (typeof bucketActs)[number];
 export interface BucketStatus {
   readonly state: BucketState;
   readonly severity: BucketSeverity;
-  /** One sentence without its full stop. */
+  /** One sentence without its full stop, and the advice about an index that events wait for. */
   readonly sentence: string;
   /** Since when the bucket has been in this state; absent if that is unknown, or the state is `ok`. */
   readonly sinceMs?: number;
@@ -180,13 +181,7 @@ const rules: readonly Rule[] = [
       ? { state: 'paused', sentence: 'Its notification is paused, so no event arrives', sinceMs: connection.changedAtMs, act: 'resume' }
       : undefined,
   missingRule,
-  ({ waitsFor }) =>
-    waitsFor && {
-      state: 'waiting',
-      sentence: `Its events are waiting: ${waitsFor.code}: ${waitsFor.reason}`,
-      sinceMs: waitsFor.sinceMs,
-      act: 'doctor',
-    },
+  waitingRule,
   heldRule,
   declinedRule,
   differsRule,
@@ -222,6 +217,19 @@ function missingRule({ record: { bucket, region }, waitsFor, gaps }: StatusFacts
     ? undefined
     : { state: 'waiting', sentence: `S3 has no bucket ${bucket} in ${region}: disconnect it, or create it again`, sinceMs, act: 'remove' };
 }
+
+/** The doctor looks at S3 and AWS. While the index is the cause, the sentence has the fault's advice instead, and Tally goes on by itself. */
+function waitingRule({ record: { bucket }, waitsFor }: StatusFacts): ReturnType<Rule> {
+  if (waitsFor === undefined) return undefined;
+  const { level, code, reason, sinceMs } = waitsFor;
+  const found = { state: 'waiting', sentence: `Its events are waiting: ${code}: ${reason}`, sinceMs } as const;
+  if (!isFaultCode(code) || !INDEX_CIRCUITS.has(circuitOf(code))) return { ...found, act: 'doctor' };
+  // what hid the messages may be over
+  if (level === 'hidden') return found;
+  return { ...found, sentence: `${found.sentence.replace(/[.;]$/, '')}. ${adviceAbout(code, bucket).replace(/\.$/, '')}` };
+}
+
+const INDEX_CIRCUITS: ReadonlySet<FaultCircuit> = new Set(['cluster', 'index']);
 
 function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
   const asked = outermost(waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined));

@@ -217,6 +217,26 @@ describe('the status of a bucket', () => {
     expect(statusOf({ unread, record: { enrich: 'none', unenriched } }).state).toBe('ok');
   });
 
+  it('Bug: leads to the doctor, who looks at AWS, only while the cause is not the index, and else says what to do', () => {
+    const waits = (level: 'cluster' | 'index' | 'endpoint' | 'hidden', code: string, reason = 'no') =>
+      statusOf({ waitsFor: { level, name: '', code, reason, sinceMs: 1 } });
+    const waiting = { state: 'waiting', severity: 'bad', sinceMs: 1, gaps: 0 };
+    expect(waits('endpoint', 's3.unavailable')).toEqual({
+      ...waiting,
+      sentence: 'Its events are waiting: s3.unavailable: no',
+      act: 'doctor',
+    });
+    expect(waits('cluster', 'index.blocked', 'database or disk is full;')).toEqual({
+      ...waiting,
+      sentence: expect.stringMatching(/^Its events are waiting: index.blocked: database or disk is full. Free disk space .*[^.]$/),
+    });
+    const missing = expect.stringMatching(/: no. Run `tally bucket add b` again/);
+    expect(waits('index', 'bucket.index-missing')).toEqual({ ...waiting, sentence: missing });
+    expect(waits('hidden', 'index.blocked')).toEqual({ ...waiting, sentence: 'Its events are waiting: index.blocked: no' });
+    // of a newer version
+    expect(waits('cluster', 'index.new')).toMatchObject({ act: 'doctor' });
+  });
+
   it('is that of the worst of all', () => {
     const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
