@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { LetterNotes } from '../../events/dead-letter.ts';
 import { count, id, limit, must, time, timeOf } from './fields.ts';
-import { columnsOf } from './command.ts';
+import { columnsOf, type Given } from './command.ts';
 import { ageOfText, sizeText } from '../../base/texts.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -50,8 +50,11 @@ const choice = z
 
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 
-function takenText(what: string, taken: number, left: number): string {
-  return left === 0 ? `${what}: ${taken}` : `${what}: ${taken}. About ${left} remain. To take them too, repeat the command.`;
+/** Letters that remain after `all` may be those that were sent back and have failed again. */
+function takenText(taken: string, left: number, { all }: Given): string {
+  if (left === 0) return taken;
+  const next = all === true ? 'Before you repeat the command, look at their reasons' : 'To see them';
+  return `${taken}. About ${left} remain. ${next}: \`tally dead-letters list\``;
 }
 
 export const deadLetterRows = {
@@ -109,7 +112,8 @@ export const deadLetterRows = {
     example: { body: { ids: [ID] } },
     cli: {
       words: 'dead-letters replay [ids...]',
-      text: ({ replayed, remaining: left }: Readonly<Record<'replayed' | 'remaining', number>>) => takenText('Sent back', replayed, left),
+      text: ({ replayed, remaining: left }: Readonly<Record<'replayed' | 'remaining', number>>, given) =>
+        takenText(`Sent back: ${replayed}`, left, given),
       examples: [`tally dead-letters replay ${ID}`, 'tally dead-letters replay --all'],
     },
   },
@@ -124,7 +128,8 @@ export const deadLetterRows = {
     cli: {
       words: 'dead-letters discard [ids...]',
       confirm: ({ ids }) => `This deletes ${Array.isArray(ids) ? `dead letters (${ids.length})` : 'all dead letters'} for good`,
-      text: ({ discarded, remaining: left }: Readonly<Record<'discarded' | 'remaining', number>>) => takenText('Deleted', discarded, left),
+      text: ({ discarded, remaining: left }: Readonly<Record<'discarded' | 'remaining', number>>, given) =>
+        takenText(`Deleted: ${discarded}`, left, given),
       examples: [`tally dead-letters discard ${ID}`, 'tally dead-letters discard --all --yes'],
     },
   },
