@@ -30,7 +30,7 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   someFailed: 'at least one of several buckets failed; the table lists each with its code',
   usage: 'wrong usage',
   unavailable: 'something required is unavailable; the message has a code and advice',
-  config: 'invalid settings; Tally lists every error before anything starts',
+  config: 'invalid settings; Tally lists the errors before anything starts',
   interrupted: 'interrupted (Ctrl-C) while waiting; the job continues',
 };
 

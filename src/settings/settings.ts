@@ -1,7 +1,7 @@
 /**
  * All settings in one schema. Each setting is defined once, with its description and default, in its subject's file.
  *
- *   environment ──► main.ts, the only reader ──► parsed here, all mistakes at once ──► serve.ts hands each part what it needs
+ *   environment ──► main.ts, the only reader ──► parsed here, value by value, then together ──► serve.ts hands each part what it needs
  *
  * This schema produces `tally config` and docs/reference/settings.md.
  */
@@ -335,8 +335,9 @@ type SettingsResult = { readonly ok: true; readonly settings: Settings } | { rea
 const SERVICE_LINK = /^TALLY_(.*_)?(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
 /**
- * Parses the environment, and reads the files that it names with `readFile`. All mistakes are reported together, including
- * unknown TALLY_ names, which are usually mistyped. Mistakes never contain secret values or the content of files.
+ * Parses the environment, and reads the files that it names with `readFile`. All mistakes in values are reported together, including
+ * unknown TALLY_ names, which are usually mistyped; settings that do not fit together, once each value is valid. Mistakes never
+ * contain secret values or the content of files.
  */
 export function parseSettings(environment: Readonly<Record<string, string | undefined>>, readFile: ReadFile): SettingsResult {
   const values = valuesIn(environment);

@@ -8,7 +8,7 @@ const INTRODUCTION = `# Settings
 
 Settings are environment variables. \`tally config\` prints the effective values with their meanings and masks passwords.
 
-An empty variable is treated as unset. If a value is invalid, or a variable that begins with \`TALLY_\` is unknown, Tally reports all errors together and exits with code 78. It ignores variables that Kubernetes sets for a service named \`tally\`.
+An empty variable is treated as unset. If a value is invalid, or a variable that begins with \`TALLY_\` is unknown, Tally reports all such errors together and exits with code 78. Settings that don't fit together are reported once each value is valid. Tally ignores variables that Kubernetes sets for a service named \`tally\`.
 
 The AWS region, credentials and endpoints come from the AWS SDK's own variables and files, and proxies from \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`: see [endpoints and proxies](endpoints-proxies.md).
 `;
