@@ -16,7 +16,7 @@ import { createTelemetry, type TelemetryAdapter } from './process/metrics-and-lo
 import { createReindexing, ingestParts } from './serve/roles.ts';
 import type { OuterEnvironment, ProxyVariables } from './settings/environment.ts';
 import type { Settings } from './settings/settings.ts';
-import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './serve/core.ts';
+import { awsAddresses, createCore, indexLocation, indexSetting, queuesOf, REGION_DEFAULT, type Core } from './serve/core.ts';
 import { createControlPlane } from './registry/control-plane.ts';
 import { createHealthListener } from './registry/health-listener.ts';
 import { createWebhookListener } from './registry/webhook-listener.ts';
@@ -95,7 +95,8 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
   if (index.product !== 'sqlite') return;
   const lock = acquireServeLock(index.path);
   if (lock === 'held') {
-    throw new StartError(`TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file.`);
+    const setting = indexSetting(settings);
+    throw new StartError(`${setting}: ${index.path} is served by another tally process. Stop that process, or change ${setting}.`);
   }
   stops.push(async () => lock.release());
 }
@@ -235,7 +236,7 @@ async function startServing(core: Core, { environment, telemetryAdapter, embedde
 }
 
 /** Prepares the index store, and retries until that succeeds. Until then nothing is received, and readiness reports the reason. */
-async function prepareStore({ setup, stopping, telemetry, clock }: Core, failed: (fault: Fault) => void): Promise<void> {
+async function prepareStore({ settings, setup, stopping, telemetry, clock }: Core, failed: (fault: Fault) => void): Promise<void> {
   for (;;) {
     try {
       await setup.prepare(stopping.signal);
@@ -245,7 +246,7 @@ async function prepareStore({ setup, stopping, telemetry, clock }: Core, failed:
       const fault = faultOf(error);
       failed(fault);
       if (fault.code === 'index.other-version' || fault.code === 'index.damaged')
-        throw new StartError(`${fault.reason}. ${faults[fault.code].advice}`);
+        throw new StartError(`${fault.reason}. ${faults[fault.code].advice.replaceAll('TALLY_INDEX_URL', indexSetting(settings))}`);
       telemetry.requestFailed('prepare the store', error);
       await clock.sleep(INDEX_WATCH_MS, stopping.signal);
     }

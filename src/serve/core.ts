@@ -68,6 +68,11 @@ export function indexLocation(settings: Settings): IndexLocation {
   return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: embeddedIndexPath(settings) };
 }
 
+/** The setting that names that location. */
+export function indexSetting({ TALLY_INDEX_URL: named }: Settings): 'TALLY_INDEX_URL' | 'TALLY_EMBEDDED_DATA' {
+  return named === undefined ? 'TALLY_EMBEDDED_DATA' : 'TALLY_INDEX_URL';
+}
+
 /** The AWS addresses from the SDK's own variables, else from the profile; or those of the embedded server. */
 export async function awsAddresses(
   settings: Settings,
