@@ -71,7 +71,8 @@ export const faults = {
   'index.overloaded': {
     circuit: 'cluster',
     jobs: 'stop',
-    advice: 'Wait: this usually passes. If it lasts, add data nodes or run fewer workers.',
+    advice:
+      'Wait: this usually passes. If it lasts with OpenSearch, add data nodes or run fewer workers; with SQLite, end the program that locks the file.',
   },
   /** OpenSearch has a write block on the cluster or on the state index, or SQLite's disk is full. */
   'index.blocked': {
