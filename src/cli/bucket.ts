@@ -98,7 +98,7 @@ function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucke
   if (advice !== undefined) {
     return [`Existing documents lack what enrich ${enrich} asks for. To fill it in: tally reindex ${shellWord(bucket)} --fill`];
   }
-  if (jobId !== undefined) return [`A first re-index is indexing the existing objects: tally jobs ${shellWord(jobId)}`];
+  if (jobId !== undefined) return [`To follow the first re-index, which indexes the existing objects: tally jobs ${shellWord(jobId)}`];
   // an already connected bucket has had its first re-index, unless that was left out
   return reindex && status.act?.kind !== 'reindex' ? [] : [`To index the existing objects: tally reindex ${shellWord(bucket)}`];
 }

@@ -60,7 +60,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
     .command('drift')
     .summary('report how a bucket and its index differ')
     .description(
-      'Compares a bucket with its index and reports the differences. Writes nothing. The exit code is 2 if an object is missing, stale or phantom, else 0.',
+      'Compares a bucket with its index and reports the differences. Writes nothing. The exit code is 2 if an object is missing, stale or phantom, and 0 if none is.',
     )
     .argument('<bucket>', 'a connected bucket')
     .option('--prefix <prefix>', 'only keys that begin with this');
