@@ -31,6 +31,11 @@ describe('where buckets stand', () => {
     expect(after).toEqual({ you: [], tally: [differs], jobs: [] });
   });
 
+  it('Bug: needs a person while events wait for the index, which no command of Tally mends', () => {
+    const waits = { ...compared, status: { state: 'waiting', severity: 'bad', sentence: 's' } } as const;
+    expect(standingOf([waits], undefined)).toEqual({ you: [waits], tally: [], jobs: [] });
+  });
+
   it('is said by a job that runs, unless it only reports', () => {
     const runs: Job = { ...repair, state: 'running', bucket: differs.bucket };
     expect(standingOf([differs], { gaps: [], jobs: [runs] })).toEqual({ you: [], tally: [], jobs: [runs] });

@@ -27,9 +27,11 @@ export function dayOf({ gaps, jobs }: Day, bucket: string): Day {
 export function standingOf(items: readonly ShownBucket[], day: Day | undefined) {
   const jobs = (day?.jobs ?? []).filter((job) => !hasEnded(job) && job.state !== 'paused');
   const repaired = new Set(jobs.filter(({ mode }) => mode === 'apply').map(({ bucket }) => bucket));
+  // what events wait for is outside Tally, so also where no button of the panel ends it
+  const isYours = ({ status: { state, act } }: ShownBucket): boolean => act !== undefined || state === 'waiting';
   return {
-    you: items.filter(({ status }) => status.act !== undefined),
-    tally: items.filter(({ bucket, status }) => status.state !== 'ok' && status.act === undefined && !repaired.has(bucket)),
+    you: items.filter(isYours),
+    tally: items.filter((each) => each.status.state !== 'ok' && !isYours(each) && !repaired.has(each.bucket)),
     jobs,
   };
 }

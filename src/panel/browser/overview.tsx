@@ -118,7 +118,11 @@ function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
   const id = useId();
   const first = buckets.toSorted(byUrgency).slice(0, SHOWN_MAX);
   const needs: readonly Need[] = [
-    ...first.map((each) => ({ bucket: each.bucket, what: <Status of={each} offersReindex />, since: each.status.since })),
+    ...first.map((each) => ({
+      bucket: each.bucket,
+      what: <Status of={each} offersReindex={each.status.state !== 'waiting'} />,
+      since: each.status.since,
+    })),
     ...others,
   ];
   return (
