@@ -72,7 +72,7 @@ export const faults = {
     circuit: 'cluster',
     jobs: 'stop',
     advice:
-      'Wait: this usually passes. If it lasts with OpenSearch, add data nodes or run fewer workers; with SQLite, end the program that locks the file.',
+      'Wait: this usually passes. If it lasts, add data nodes or run fewer workers (OpenSearch), or end the program that locks the file (SQLite).',
   },
   /** OpenSearch has a write block on the cluster or on the state index, or SQLite's disk is full. */
   'index.blocked': {

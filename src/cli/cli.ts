@@ -82,7 +82,7 @@ export function createCli(args: readonly string[], dependencies: CliDependencies
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
 
-  /** The environment's settings. Throws {@link SettingsError} with all mistakes. */
+  /** The environment's settings. Throws {@link SettingsError} with its mistakes. */
   function settings(overrides: Readonly<Record<string, string>> = {}): Settings {
     const parsed = parseSettings({ ...env, ...overridden, ...overrides }, readFile);
     if (!parsed.ok) throw new SettingsError(parsed.mistakes);
@@ -162,7 +162,7 @@ export function createCli(args: readonly string[], dependencies: CliDependencies
         opened.close();
       }
     },
-    /** Serves. Throws {@link SettingsError} with all mistakes that matter only for serving. */
+    /** Serves. Throws {@link SettingsError} with the mistakes that matter only for serving. */
     async serve(effective: Settings): Promise<void> {
       exitCode = await serve(effective, outerEnvironment(serveMistakes(effective)));
     },

@@ -1,5 +1,6 @@
 /** Makes an S3 of fauxqs 2.4.1: corrects its requests, answers and listings where it behaves differently, and adds event notifications. */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingHttpHeaders } from 'node:http';
 import { type EmbeddedClock, sequencerOf } from './clock.ts';
 import type { FauxqsApp, S3Object, S3Store } from './fauxqs.ts';
 import { compareKeys } from '../base/key-order.ts';
@@ -66,7 +67,7 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready, store 
       if (objectAt(store, named.bucket, named['*']) === undefined) return undefined;
       return reply.header('content-type', 'application/xml').send(NO_TAGS);
     }
-    if (isUnsupported(request.method, parameters)) {
+    if (isUnsupported(request, parameters)) {
       return reply.status(501).header('content-type', 'application/xml').send(NOT_IMPLEMENTED);
     }
     // curl --data-binary sends every file with the content type of a form, and fauxqs would parse the object
@@ -91,8 +92,14 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready, store 
   return () => bucket.getStore() ?? '';
 }
 
-/** Whether to refuse the request: fauxqs would apply a write to the object or bucket itself, and answer a bucket's tags with a listing. */
-function isUnsupported(method: string, parameters: URLSearchParams): boolean {
+interface RequestHead {
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** Whether to refuse the request: fauxqs would apply a write to the object or bucket itself, drop an object's tags, and answer a bucket's with a listing. */
+function isUnsupported({ method, headers }: RequestHead, parameters: URLSearchParams): boolean {
+  if (headers['x-amz-tagging'] !== undefined) return true;
   const isRead = method === 'GET' || method === 'HEAD';
   return UNSUPPORTED.some((name) => parameters.has(name) && (!isRead || name === 'tagging'));
 }

@@ -291,7 +291,7 @@ export function holderOf({ id, name, fingerprint, userId, userEmail, isUnverifie
   return { kind: 'api_key', ...user, keyId: id, keyName: name, keyFingerprint: fingerprint, scopes: [] };
 }
 
-/** The audit of key uses: one record for each key, operation, address, refusal and five seconds, with the number of uses. */
+/** The audit of key uses: one record for each key, operation, address, outcome and five seconds, with the number of uses. */
 
 const USES_MS = 5_000;
 

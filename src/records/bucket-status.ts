@@ -3,7 +3,7 @@
  * metrics all show this status, so that a bucket is never healthy in one place and broken in another. `ok` means: its events are known
  * to arrive, the whole bucket was compared, and nothing is known to differ.
  */
-import { adviceAbout, circuitOf, isFaultCode, type FaultCircuit } from '../base/fault.ts';
+import { circuitOf, isFaultCode, type FaultCircuit } from '../base/fault.ts';
 import { countText, momentText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
 import { expiredText } from './comparison.ts';
@@ -50,7 +50,7 @@ export type BucketAct = (typeof bucketActs)[number];
 export interface BucketStatus {
   readonly state: BucketState;
   readonly severity: BucketSeverity;
-  /** One sentence without its full stop, and the advice about an index that events wait for. */
+  /** One sentence without its full stop. */
   readonly sentence: string;
   /** Since when the bucket has been in this state; absent if that is unknown, or the state is `ok`. */
   readonly sinceMs?: number;
@@ -218,22 +218,19 @@ function missingRule({ record: { bucket, region }, waitsFor, gaps }: StatusFacts
     : { state: 'waiting', sentence: `S3 has no bucket ${bucket} in ${region}: disconnect it, or create it again`, sinceMs, act: 'remove' };
 }
 
-/** The doctor looks at S3 and AWS. While the index is the cause, the sentence has the fault's advice instead, and Tally goes on by itself. */
-function waitingRule({ record: { bucket }, waitsFor }: StatusFacts): ReturnType<Rule> {
+/** The doctor looks at S3 and AWS, so it is no act while the index is the cause. */
+function waitingRule({ waitsFor }: StatusFacts): ReturnType<Rule> {
   if (waitsFor === undefined) return undefined;
-  const { level, code, reason, sinceMs } = waitsFor;
-  const found = { state: 'waiting', sentence: `Its events are waiting: ${code}: ${reason}`, sinceMs } as const;
-  if (!isFaultCode(code) || !INDEX_CIRCUITS.has(circuitOf(code))) return { ...found, act: 'doctor' };
-  // what hid the messages may be over
-  if (level === 'hidden') return found;
-  return { ...found, sentence: `${found.sentence.replace(/[.;]$/, '')}. ${adviceAbout(code, bucket).replace(/\.$/, '')}` };
+  const { code, reason, sinceMs } = waitsFor;
+  const isOfIndex = isFaultCode(code) && INDEX_CIRCUITS.has(circuitOf(code));
+  return { state: 'waiting', sentence: `Its events are waiting: ${code}: ${reason}`, sinceMs, ...(!isOfIndex && { act: 'doctor' }) };
 }
 
 const INDEX_CIRCUITS: ReadonlySet<FaultCircuit> = new Set(['cluster', 'index']);
 
 function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
-  const asked = outermost(waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined));
-  const [first] = asked;
+  const asked = waiting.filter(({ count, declinedAtMs }) => count !== undefined && declinedAtMs === undefined);
+  const [first] = outermost(asked);
   if (first === undefined) return undefined;
   const { jobId } = first;
   const count = countOf(asked);
@@ -252,7 +249,7 @@ function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
  * any, nothing is known to differ.
  */
 function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
-  const declined = outermost(waiting);
+  const declined = waiting.filter(({ count }) => count !== undefined);
   if (declined.length === 0) return undefined;
   const count = countOf(declined);
   return {

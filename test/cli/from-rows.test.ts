@@ -215,19 +215,19 @@ describe('exactly', () => {
       'dead-letters discard --all --yes',
       { discarded: 1_000, remaining: 43 },
       ['discardDeadLetters', { body: { all: true } }],
-      ['Deleted: 1000. About 43 remain. Before you repeat the command, look at their reasons: `tally dead-letters list`'],
+      ['Deleted: 1000. About 43 remain. `tally dead-letters list` shows them: look at their reasons before you repeat the command.'],
     ],
     [
       'dead-letters replay --all',
       { replayed: 3, remaining: 3 },
       ['replayDeadLetters', { body: { all: true } }],
-      ['Sent back: 3. About 3 remain. Before you repeat the command, look at their reasons: `tally dead-letters list`'],
+      ['Sent back: 3. About 3 remain. `tally dead-letters list` shows them: look at their reasons before you repeat the command.'],
     ],
     [
       'dead-letters replay a',
       { replayed: 1, remaining: 2 },
       ['replayDeadLetters', { body: { ids: ['a'] } }],
-      ['Sent back: 1. About 2 remain. To see them: `tally dead-letters list`'],
+      ['Sent back: 1. About 2 remain. `tally dead-letters list` shows them.'],
     ],
     ['dead-letters replay a b', undefined, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], ['Sent back: 2']],
   ])('%s', async (line, answer, request, out, err = []) => {

@@ -207,6 +207,8 @@ describe('tags', () => {
     await expect(at('a', 'nowhere')).rejects.toMatchObject({ name: 'NoSuchBucket' });
     const write = new PutObjectTaggingCommand({ Bucket: 'demo', Key: 'with space/ä', Tagging: { TagSet: [{ Key: 'a', Value: 'b' }] } });
     await expect(s3.send(write)).rejects.toMatchObject({ name: 'NotImplemented' });
+    const tagged = new PutObjectCommand({ Bucket: 'demo', Key: 'with space/ä', Body: 'other', Tagging: 'a=b' });
+    await expect(s3.send(tagged)).rejects.toMatchObject({ name: 'NotImplemented' });
     expect(await get('with space/ä')).toBe('hello');
   });
 });

@@ -31,7 +31,7 @@ describe('where buckets stand', () => {
     expect(after).toEqual({ you: [], tally: [differs], jobs: [] });
   });
 
-  it('Bug: needs a person while events wait for the index, which no command of Tally mends', () => {
+  it('Bug: may need a person while events wait for the index, though no button ends that', () => {
     const waits = { ...compared, status: { state: 'waiting', severity: 'bad', sentence: 's' } } as const;
     expect(standingOf([waits], undefined)).toEqual({ you: [waits], tally: [], jobs: [] });
   });

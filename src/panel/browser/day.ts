@@ -27,7 +27,7 @@ export function dayOf({ gaps, jobs }: Day, bucket: string): Day {
 export function standingOf(items: readonly ShownBucket[], day: Day | undefined) {
   const jobs = (day?.jobs ?? []).filter((job) => !hasEnded(job) && job.state !== 'paused');
   const repaired = new Set(jobs.filter(({ mode }) => mode === 'apply').map(({ bucket }) => bucket));
-  // what events wait for is outside Tally, so also where no button of the panel ends it
+  // what events wait for may need a person although no button of the panel ends it
   const isYours = ({ status: { state, act } }: ShownBucket): boolean => act !== undefined || state === 'waiting';
   return {
     you: items.filter(isYours),

@@ -50,11 +50,11 @@ const choice = z
 
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 
-/** Letters that remain after `all` may be those that were sent back and have failed again. */
+/** What remains after `all` was not reached, or was sent back and has failed again. */
 function takenText(taken: string, left: number, { all }: Given): string {
   if (left === 0) return taken;
-  const next = all === true ? 'Before you repeat the command, look at their reasons' : 'To see them';
-  return `${taken}. About ${left} remain. ${next}: \`tally dead-letters list\``;
+  const next = all === true ? ': look at their reasons before you repeat the command' : '';
+  return `${taken}. About ${left} remain. \`tally dead-letters list\` shows them${next}.`;
 }
 
 export const deadLetterRows = {
