@@ -81,8 +81,9 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
     async send(queueUrl, { body, attributes, delayS }, signal) {
       const MessageAttributes = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeToSend(value)]));
       const command = new SendMessageCommand({ QueueUrl: queueUrl, MessageBody: body, MessageAttributes, DelaySeconds: delayS });
-      const { MessageId } = await ask(queueUrl, command, signal);
-      return MessageId ?? '';
+      const sent = sentSchema.safeParse(await ask(queueUrl, command, signal));
+      if (!sent.success) throw queueFault('SendMessage', queueUrl, sent.error);
+      return sent.data.MessageId;
     },
     async receive(queueUrl, { visibilityS, max }, signal) {
       const command = new ReceiveMessageCommand({
@@ -109,6 +110,9 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
     },
   };
 }
+
+/** Another server that answers there, with JSON or with nothing, has not taken the message. */
+const sentSchema = z.object({ MessageId: z.string() });
 
 const QUEUE_ATTRIBUTES = [
   'ApproximateNumberOfMessages',

@@ -172,15 +172,23 @@ describe('requests to AWS', () => {
   it.each([
     { what: 'a web page', answer: { body: '<html>Sign in</html>' } },
     { what: 'JSON of another kind', answer: { body: '{"ok":true}' } },
+    { what: 'nothing', answer: { body: '' } },
     { what: 'an error page', answer: { status: 404, body: '<html>Not found</html>' } },
   ])('that reach another server than SQS, which answers with $what, are a fault; another queue is read meanwhile', async ({ answer }) => {
     const client = createSqsClient({ clientFor: clientsWith().sqsFor, clock });
     proxy.answer = (ask) => (ask.url.startsWith('https://queues.example.com') ? answer : attributesAnswer());
-    const wrong = client.attributes(`https://queues.example.com/${account}/events`).then(() => expect.fail('no fault'), faultOf);
+    const elsewhere = `https://queues.example.com/${account}/events`;
+    const faultWhen = (asked: Promise<unknown>) => asked.then(() => expect.fail('no fault'), faultOf);
+    const wrong = [faultWhen(client.attributes(elsewhere)), faultWhen(client.send(elsewhere, { body: 'taken by nobody', attributes: {} }))];
     expect(await client.attributes(`https://sqs.eu-west-1.amazonaws.com/${account}/events`)).toMatchObject({ visible: 0 });
-    const { code, reason } = await wrong;
-    expect(code).toBe('queue.unreachable');
-    expect(reason).toMatch(/^GetQueueAttributes https:\/\/queues\.example\.com\/123456789012\/events: \S/);
-    if (!('status' in answer)) expect(reason).toContain('the answer is not one of SQS: ');
+    const [asked, sent] = await Promise.all(wrong);
+    for (const [operation, { code, reason }] of [
+      ['GetQueueAttributes', asked!],
+      ['SendMessage', sent!],
+    ] as const) {
+      expect(code).toBe('queue.unreachable');
+      expect(reason).toMatch(new RegExp(String.raw`^${operation} https://queues\.example\.com/123456789012/events: \S`));
+      if (!('status' in answer)) expect(reason).toContain('the answer is not one of SQS: ');
+    }
   });
 });
