@@ -122,7 +122,9 @@ function codeOf(question: S3Question, { error, answer }: S3Refusal): FaultCode {
   // the name of the bucket or region cannot be part of an address
   if (name === 'EndpointError') return 'bucket.missing';
   if (answer === undefined) return 's3.unavailable';
-  if (name === 'NoSuchBucket' || isRedirect(answer.status) || otherRegionOf(question, answer) !== undefined) return 'bucket.missing';
+  if (name === 'NoSuchBucket' || otherRegionOf(question, answer) !== undefined) return 'bucket.missing';
+  // a sign-in page's redirect says nothing about the bucket
+  if (isRedirect(answer.status)) return answer.headers['x-amz-request-id'] === undefined ? 's3.unavailable' : 'bucket.missing';
   return codeOfStatus(answer, name);
 }
 

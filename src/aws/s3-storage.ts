@@ -168,7 +168,11 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
       const named = reply.answer?.headers['x-amz-bucket-region'];
       // S3 sends the region even with a redirect or a 403
       if (named !== undefined) return named;
-      if (reply.ok) return defaultRegion;
+      if (reply.ok) {
+        // another server's answer must not move the bucket
+        if (!isFromS3(reply.answer)) await listing.page(question, { prefix: '', after: '', limit: 1, followMsMax: 0 }, signal);
+        return defaultRegion;
+      }
       const fault = missingBucket(question, reply) ?? s3Fault(question, reply);
       throw fault.code === 'object.denied' ? ((await tryListing(question, signal)) ?? fault) : fault;
     },

@@ -197,7 +197,8 @@ export async function confirmSubscription(
   if (region === undefined) throw new FaultError('message.confirmation-failed', `${topicArn} is not the ARN of an SNS topic`);
   try {
     const command = new ConfirmSubscriptionCommand({ TopicArn: topicArn, Token: token });
-    await clientFor(region).send(command, { ...(signal && { abortSignal: signal }) });
+    const { SubscriptionArn } = await clientFor(region).send(command, { ...(signal && { abortSignal: signal }) });
+    if (SubscriptionArn === undefined) throw new Error('the answer names no subscription');
   } catch (error) {
     signal?.throwIfAborted();
     throw new FaultError('message.confirmation-failed', `ConfirmSubscription ${topicArn}: ${errorText(error)}`, { cause: error });

@@ -80,7 +80,7 @@ describe('the credentials', () => {
     const form = new URLSearchParams(body);
     const action = form.get('Action');
     if (action !== null) return { body: roleXml(action, form.get('RoleArn')!.split('/').at(-1)!) };
-    return { body: signedBy?.endsWith('/sqs') ? '{}' : '' };
+    return { headers: { 'x-amz-request-id': 'request-1' }, body: signedBy?.endsWith('/sqs') ? '{}' : '' };
   }
 
   async function configure(text: string): Promise<void> {

@@ -116,6 +116,12 @@ describe('where no registry of this version answers', () => {
     });
   });
 
+  it.each([200, 202])('takes a %i for what it asked only if the operation answers with it', async (status) => {
+    const operations = await operationsAt(() => ({ status, body: '' }));
+    const asked = [operations.revokeApiKey({ params: { id: 'a'.repeat(16) } }, context), operations.removeBucket({ params }, context)];
+    for (const each of asked) await expect(each).rejects.toMatchObject({ code: 'registry.unknown-answer' });
+  });
+
   it('follows no redirect: it may lead anywhere', async () => {
     const server = await startScripted(() => ({ status: 307, headers: { location: '/elsewhere' } }));
     const removed = createRegistryOperations(server).removeBucket({ params }, context);

@@ -47,7 +47,8 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
   async function end(session: StoredSession, signal: AbortSignal): Promise<void> {
     const answer = await endSession(session, signal);
     // 401: the session has already ended
-    if (!answer.ok && answer.status !== 401) throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
+    if (answer.status !== 204 && answer.status !== 401)
+      throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
   }
 
   return {

@@ -22,7 +22,7 @@ export interface Registry {
   readonly tried?: readonly string[];
 }
 
-type AskedRow = Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer'> & Partial<Pick<PlacedRow, 'status'>>;
+type AskedRow = Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer'> & Partial<Pick<PlacedRow, 'status' | 'otherStatuses'>>;
 
 /** The message for every wrong, expired or revoked credential. */
 const AUTHENTICATION_FAILED = 'Authentication failed. Check your credentials or API key.';
@@ -69,8 +69,9 @@ export async function askRegistry(
 }
 
 function answerIn({ status, json }: Incoming, row: AskedRow, what: string): unknown {
-  const isEmpty = status === 202 && row.status !== status;
-  if (row.answer === undefined || isEmpty) return undefined;
+  const isEmpty = row.answer === undefined ? status === row.status : status === 202 && row.otherStatuses?.[status] !== undefined;
+  if (isEmpty) return undefined;
+  if (row.answer === undefined) throw new FaultError('registry.unknown-answer', `${what} answered ${status}`);
   const parsed = row.answer.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;

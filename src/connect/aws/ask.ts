@@ -23,18 +23,27 @@ interface RequestOptions {
 type Answered = Pick<GetCallerIdentityCommandOutput, '$metadata'>;
 type Config = SmithyResolvedConfiguration<RequestOptions> & { readonly serviceId: string };
 
-/** Sends a request about something. The permission that it needs has its name: `sns:CreateTopic`. */
+/**
+ * Sends a request about something. The permission that it needs has its name: `sns:CreateTopic`.
+ *
+ * AWS sends a request ID with every answer (https://docs.aws.amazon.com/AmazonS3/latest/userguide/get-request-ids.html), a sign-in page sends none. To
+ * the SDK, such a page's 200 means that nothing is there, and its 404 that what was asked about does not exist. Other implementations of
+ * SQS send no ID either, so the content of their answers is checked instead.
+ */
 export async function ask<AnyInput extends object, AnyOutput extends Answered, Input extends AnyInput, Output extends AnyOutput>(
   client: Client<RequestOptions, AnyInput, AnyOutput, Config>,
   command: Command<Input, Output, Config, AnyInput, AnyOutput>,
   about: string,
   signal?: AbortSignal,
 ): Promise<Output> {
+  const isFromAws = (requestId: string | undefined): boolean => requestId !== undefined || client.config.serviceId === 'SQS';
   try {
-    return await client.send(command, signal === undefined ? {} : { abortSignal: signal });
+    const answer = await client.send(command, signal === undefined ? {} : { abortSignal: signal });
+    if (!isFromAws(answer.$metadata.requestId)) throw new Error('another server than AWS answered');
+    return answer;
   } catch (error) {
     signal?.throwIfAborted();
-    throw isMissing(error) ? error : refusalOf(actionOf(client.config, command), about, error);
+    throw isMissing(error) && isFromAws(metadataOf(error)?.requestId) ? error : refusalOf(actionOf(client.config, command), about, error);
   }
 }
 
@@ -65,13 +74,13 @@ export function refusalOf(action: Action, about: string, error: unknown): Error 
   const reason = printable(errorText(error), TEXT_MAX);
   // before the status, because AWS also answers 403 for expired credentials
   if (isCredentialsError(error)) return new FaultError('connect.credentials', `${what}: ${reason}`, { cause: error });
-  if (isDenied(error) || statusOf(error) === 403)
+  if (isDenied(error) || metadataOf(error)?.httpStatusCode === 403)
     return new RequestError('connect.denied', `${what} is denied: the permission ${action} is missing (${reason})`, { action });
   return new FaultError('connect.unavailable', `${what}: ${reason}`, { cause: error });
 }
 
-const failedSchema = z.object({ $metadata: z.object({ httpStatusCode: z.number() }) });
+const failedSchema = z.object({ $metadata: z.object({ httpStatusCode: z.number().optional(), requestId: z.string().optional() }) });
 
-function statusOf(error: unknown): number | undefined {
-  return failedSchema.safeParse(error).data?.$metadata.httpStatusCode;
+function metadataOf(error: unknown): z.infer<typeof failedSchema>['$metadata'] | undefined {
+  return failedSchema.safeParse(error).data?.$metadata;
 }

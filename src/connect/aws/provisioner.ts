@@ -55,7 +55,7 @@ import {
 import { sdkConfiguration, type NotificationConfiguration } from '../notification.rules.ts';
 import { printable } from '../../base/texts.ts';
 import { RequestError, type RequestErrorCode } from '../../base/request-error.ts';
-import { createAsk, hasBody, isRepeated } from '../../aws/s3-ask.ts';
+import { createAsk, hasBody, isFromS3 } from '../../aws/s3-ask.ts';
 
 interface Dependencies {
   readonly aws: AwsClients;
@@ -367,8 +367,8 @@ function createS3Notification({ s3For, once }: ClientsOf<'s3For'>, clock: Pick<C
         Object.assign(response, { body: READ_ALREADY });
       });
       if (!reply.ok) throw readFault(question, reply, account);
-      if (xml === undefined || isRepeated(reply.answer)) {
-        throw new FaultError('connect.unavailable', `${questionText(question)}: the answer has no body, or comes from a cache`);
+      if (xml === undefined || !isFromS3(reply.answer)) {
+        throw new FaultError('connect.unavailable', `${questionText(question)}: the answer has no body, or is not S3's own`);
       }
       return xml;
     },

@@ -16,7 +16,7 @@ interface AuditDependencies {
   readonly newIndex: Readonly<Record<string, unknown>>;
 }
 
-const itemSchema = z.object({ status: z.number(), error: storeErrorSchema.optional() });
+const itemSchema = z.object({ status: z.number(), result: z.string().optional(), error: storeErrorSchema.optional() });
 const createdSchema = z.object({ items: z.tuple([z.object({ create: itemSchema })]) });
 const hitsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: auditRecordSchema })) }) });
 const indicesSchema = z.record(z.string(), z.unknown());
@@ -49,8 +49,10 @@ export function createOpenSearchAudit({ client, names, newIndex }: AuditDependen
         item = await create(month, record.id, request);
       }
       // a conflict: an earlier attempt has stored the record
-      if (item.error === undefined || item.error.type === 'version_conflict_engine_exception') return;
-      throw stateFault(itemFault(item.status, item.error));
+      if (item.result === 'created' || item.error?.type === 'version_conflict_engine_exception') return;
+      throw stateFault(
+        itemFault(item.status, item.error ?? { type: `result ${item.result ?? 'missing'}`, reason: 'the write had no effect' }),
+      );
     },
 
     async list({ before, limit, ...query }, signal) {

@@ -118,6 +118,12 @@ describe('a logout', () => {
     expect(existsSync(world.file)).toBe(false);
   });
 
+  it('says that the session may still live if another server answers', async () => {
+    world.registry.canned.set('POST /login/logout', { body: '<html>Sign in</html>' });
+    expect(await world.client.logout(never)).toContain('the registry answered 200');
+    expect(existsSync(world.file)).toBe(false);
+  });
+
   it('removes credentials that others can replace without sending them', async () => {
     chmodSync(world.file, 0o666);
     expect(await world.client.logout(never)).toContain('is open to other users');

@@ -1,6 +1,7 @@
 /** What AWS refuses about a connection, by the services' own protocols on loopback. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAwsClients } from '../../../src/aws/clients.ts';
+import { createAwsClients, type AwsClients } from '../../../src/aws/clients.ts';
+import { confirmSubscription } from '../../../src/aws/sqs-client.ts';
 import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
 import { systemClock } from '../../../src/process/clock.ts';
 import { refusalOf, type Action } from '../../../src/connect/aws/ask.ts';
@@ -9,8 +10,7 @@ import { desired } from '../../../src/connect/sources/sources.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { startScripted } from '../../support/servers/scripted.ts';
 
-/** What speaks to a service at this address. */
-function provisionerAt(endpoint: string, queueUrl = QUEUE_URL) {
+function awsAt(endpoint: string): AwsClients {
   const aws = createAwsClients({
     region: REGION,
     endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint, events: endpoint, trails: endpoint },
@@ -19,6 +19,12 @@ function provisionerAt(endpoint: string, queueUrl = QUEUE_URL) {
     sqs: { receivesMax: 1, waitS: 1 },
   });
   onTestFinished(() => aws.close());
+  return aws;
+}
+
+/** What speaks to a service at this address. */
+function provisionerAt(endpoint: string, queueUrl = QUEUE_URL) {
+  const aws = awsAt(endpoint);
   const provisioner = createProvisioner({ aws, queueUrl, clock: systemClock });
   return { ...provisioner, shared: createSharedParts(aws, provisioner) };
 }
@@ -38,7 +44,8 @@ it('a queue is reached at the address of the bucket queue, whatever host SQS nam
 
 /** The same, where the service gives every request this answer. */
 async function startService(status: number, type: string, body: string) {
-  return provisionerAt((await startScripted(() => ({ status, headers: { 'content-type': type }, body }))).url);
+  const headers = { 'content-type': type, 'x-amzn-requestid': 'request-1' };
+  return provisionerAt((await startScripted(() => ({ status, headers, body }))).url);
 }
 
 const xml = (code: string, message: string): string =>
@@ -57,6 +64,50 @@ const { rule } = desired({
   enrich: 'none',
   queueArn: QUEUE_ARN,
   deadLetterArn: LETTERS_ARN,
+});
+
+// Bug: a sign-in page's 200 meant that nothing is there, and its 404 that what was asked about is gone
+describe('an answer of another server than AWS', () => {
+  const page = { headers: { 'content-type': 'text/html' }, body: '<!DOCTYPE html><html><body>Sign in</body></html>' };
+  const bucket = { bucket: 'photos', region: REGION, account: ACCOUNT };
+  const trailArn = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/events`;
+
+  it.each([
+    ['a page', page],
+    ['nothing', { body: '' }],
+    ['an object without fields', { headers: { 'content-type': 'application/json' }, body: '{}' }],
+    ['a page for what is not there', { ...page, status: 404 }],
+    ['a redirect to a page', { ...page, status: 302, headers: { ...page.headers, location: 'http://127.0.0.1:1/' } }],
+  ])('that is %s says neither that something exists nor that it does not', async (_, answer) => {
+    const other = provisionerAt((await startScripted(() => answer)).url);
+    const asked = {
+      GetTopicAttributes: () => other.topicOf(TOPIC_ARN, QUEUE_ARN),
+      Publish: () => other.publish(TOPIC_ARN, 'probe'),
+      Unsubscribe: () => other.unsubscribe(`${TOPIC_ARN}:x`),
+      DescribeRule: () => other.ruleOf({ region: REGION }, 'rule'),
+      DescribeTrails: () => other.trailOf(trailArn),
+    };
+    for (const [operation, send] of Object.entries(asked))
+      await expect(send(), operation).rejects.toMatchObject({
+        code: 'connect.unavailable',
+        reason: expect.stringContaining(operation) as string,
+      });
+    await expect(other.notificationOf(bucket)).rejects.toMatchObject({
+      code: expect.stringMatching(/^(connect\.unavailable|s3\.unavailable|object\.failed)$/) as string,
+    });
+  });
+
+  it('confirms no subscription', async () => {
+    const { url } = await startScripted(() => page);
+    const aws = awsAt(url);
+    const confirmed = confirmSubscription(aws.snsFor, TOPIC_ARN, 'token', new AbortController().signal);
+    await expect(confirmed).rejects.toMatchObject({ code: 'message.confirmation-failed' });
+  });
+
+  it('is told from one of AWS, which says that there is no rule', async () => {
+    const { ruleOf } = await startService(400, 'application/x-amz-json-1.1', json('ResourceNotFoundException', 'no such rule'));
+    expect(await ruleOf({ region: REGION }, 'rule')).toBe('absent');
+  });
 });
 
 describe('a request about a connection that AWS refuses', () => {

@@ -1,5 +1,5 @@
 /** What only OpenSearch has of the audit: indices of months, their mapping, and blocks of one of them. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type AuditRecord } from '../../../src/base/audit.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';
@@ -60,6 +60,18 @@ describe.skipIf(opensearchUrl() === undefined)('the audit on OpenSearch', () => 
     await opened.store.audit.append(recordAt(NOVEMBER_MS));
     await opened.refresh();
     expect(await opened.store.audit.list({ limit: 10 })).toHaveLength(2);
+  });
+
+  it('refuses a record that a pipeline drops', async () => {
+    await opened.store.audit.append(recordAt(NOVEMBER_MS));
+    const name = `${opened.prefix}-pipeline`;
+    await raw('PUT', `/_ingest/pipeline/${name}`, { processors: [{ drop: {} }] });
+    onTestFinished(async () => void (await raw('DELETE', `/_ingest/pipeline/${name}`)));
+    await raw('PUT', `/${opened.prefix}-audit-2026.11/_settings`, { 'index.default_pipeline': name });
+    await expect(opened.store.audit.append(recordAt(NOVEMBER_MS))).rejects.toMatchObject({
+      reason: expect.stringContaining('noop') as string,
+    });
+    await opened.store.audit.append(recordAt(DECEMBER_MS));
   });
 
   it('refuses a record while its month is read-only, and takes those of another month', async () => {
