@@ -122,10 +122,13 @@ function codeOf(question: S3Question, { error, answer }: S3Refusal): FaultCode {
   // the name of the bucket or region cannot be part of an address
   if (name === 'EndpointError') return 'bucket.missing';
   if (answer === undefined) return 's3.unavailable';
-  if (name === 'NoSuchBucket' || otherRegionOf(question, answer) !== undefined) return 'bucket.missing';
-  // a sign-in page's redirect says nothing about the bucket
-  if (isRedirect(answer.status)) return answer.headers['x-amz-request-id'] === undefined ? 's3.unavailable' : 'bucket.missing';
+  if (name === 'NoSuchBucket' || isElsewhere(question, answer)) return 'bucket.missing';
   return codeOfStatus(answer, name);
+}
+
+/** Whether S3 says that the bucket is elsewhere. A sign-in page's redirect says nothing about it. */
+function isElsewhere(question: S3Question, answer: S3Answer): boolean {
+  return otherRegionOf(question, answer) !== undefined || (isRedirect(answer.status) && answer.headers['x-amz-request-id'] !== undefined);
 }
 
 function isRedirect(status: number): boolean {
@@ -135,11 +138,11 @@ function isRedirect(status: number): boolean {
 function codeOfStatus({ status, reasonPhrase }: S3Answer, name: string): FaultCode {
   if (status === 429 || name === 'SlowDown' || (status === 503 && /slow\s*down/i.test(reasonPhrase))) return 's3.throttled';
   // RequestTimeout has status 400, and is as temporary as a 5xx
-  if (isServerTrouble(status) || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
+  if (isTrouble(status) || name === 'RequestTimeout') return 's3.unavailable';
   return status === 401 || status === 403 ? 'object.denied' : 'object.failed';
 }
 
-/** 501 is excluded because it is about the request, not about the state of S3. */
-function isServerTrouble(status: number): boolean {
-  return status >= 500 && status !== 501;
+/** Trouble of S3, or of what is in its place. 501 is excluded because it is about the request. */
+function isTrouble(status: number): boolean {
+  return status === 408 || isRedirect(status) || (status >= 500 && status !== 501);
 }

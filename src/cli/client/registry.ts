@@ -69,16 +69,17 @@ export async function askRegistry(
 }
 
 function answerIn({ status, json }: Incoming, row: AskedRow, what: string): unknown {
-  const isEmpty = row.answer === undefined ? status === row.status : status === 202 && row.otherStatuses?.[status] !== undefined;
-  if (isEmpty) return undefined;
-  if (row.answer === undefined) throw new FaultError('registry.unknown-answer', `${what} answered ${status}`);
-  const parsed = row.answer.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new FaultError(
-    'registry.unknown-answer',
-    `${what} answered ${status} with an unexpected body: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
-  );
+  if (isEmptyAnswer(status, row)) return undefined;
+  const parsed = row.answer?.safeParse(json);
+  if (parsed?.success === true) return parsed.data;
+  const [issue] = parsed?.error.issues ?? [];
+  const wrong = issue === undefined ? '' : ` with an unexpected body: ${issue.path.join('.')} ${issue.message}`;
+  throw new FaultError('registry.unknown-answer', `${what} answered ${status}${wrong}`);
+}
+
+/** Whether this status means that the operation is done and has no answer. Of the statuses besides its own, a 202 has no body. */
+function isEmptyAnswer(status: number, { answer, status: own, otherStatuses }: AskedRow): boolean {
+  return answer === undefined ? status === own : status === 202 && otherStatuses?.[status] !== undefined;
 }
 
 const valueSchema = z.union([z.string(), z.number()]);
