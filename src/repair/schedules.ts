@@ -1,20 +1,19 @@
 /**
- * Scheduled work for any number of workers. Each worker often checks whether work is due, and claims it on the schedule's record. No run
- * lasts longer than its schedule says, so a claim that does belongs to a worker that died. If a worker is suspended for longer than that,
- * two runs may overlap, which the work must tolerate.
+ * Scheduled work for any number of workers. Each worker often checks whether work is due, and runs it under a lease of the schedule's
+ * name. If a worker is suspended for longer than a lease lives, two runs may overlap, which the work must tolerate.
  */
-import { endedRecord, isScheduleDue, scheduleSchema, startedRecord } from '../records/schedule.ts';
+import { isScheduleDue } from '../records/schedule.ts';
 import { withDeadline, repeat } from '../process/async.ts';
-import { createWatch } from '../store/lease.ts';
-import { parseEntry, refs } from '../store/stored.ts';
-import type { WithPorts, StateEntry } from '../store/store.ts';
+import { createTakeLease } from '../store/lease.ts';
+import { readRecord, refs, updateRecord } from '../store/stored.ts';
+import type { WithPorts } from '../store/store.ts';
 
 export interface Schedule {
   /** The schedule's id and its name in logs. */
   readonly name: string;
   /** From the beginning of one run to the beginning of the next. */
   readonly intervalMs: number;
-  /** How long one run may take before its signal is aborted, and before other workers take it for over. */
+  /** How long one run may take before its signal is aborted. */
   readonly runMaxMs: number;
 }
 
@@ -22,7 +21,7 @@ type Work = (signal: AbortSignal) => Promise<void>;
 
 export interface Schedules {
   /**
-   * Runs the work if it is due and this worker gets the claim. Resolves with whether it ran. If the work fails, that is reported, and it
+   * Runs the work if it is due and this worker gets the lease. Resolves with whether it ran. If the work fails, that is reported, and it
    * is tried again after a minute. Throws the store's fault.
    */
   runIfDue(schedule: Schedule, work: Work, signal: AbortSignal): Promise<boolean>;
@@ -34,57 +33,43 @@ export interface Schedules {
 const CHECKS_PER_INTERVAL = 4;
 const CHECK_MIN_MS = 5_000;
 const CHECK_MAX_MS = 60_000;
+const RETRY_MS = 60_000;
 
 /** Creates the schedules. Nothing runs before a call. */
 export function createSchedules({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): Schedules {
-  const running = new Set<string>();
-  /** The versions of this worker's claims whose runs have ended, by schedule. One that is still stored could not be given back. */
-  const ended = new Map<string, string>();
-  const watch = createWatch(clock);
+  const takeLease = createTakeLease({ state, clock });
 
-  /** The record with this worker's claim; undefined if the work is not due, or another worker was faster. */
-  async function claim({ name, ...schedule }: Schedule, signal: AbortSignal): Promise<StateEntry | undefined> {
-    const { id, kind, schema } = refs.schedule(name);
-    const entry = await state.get(id, signal);
-    const current = entry && parseEntry(entry, schema);
-    const nowMs = clock.nowMs();
-    const watchedMs = entry === undefined ? 0 : watch(id, entry.version);
-    const isOver = entry !== undefined && entry.version === ended.get(name);
-    if (!isOver && !isScheduleDue(current, { ...schedule, nowMs, watchedMs })) return undefined;
-    const stored = await state.put({ id, kind, record: startedRecord(name, current, nowMs) }, entry?.version ?? null, signal);
-    return stored === 'conflict' ? undefined : stored;
+  async function isDue({ name, intervalMs }: Schedule, signal: AbortSignal): Promise<boolean> {
+    return isScheduleDue(await readRecord(state, refs.schedule(name), signal), clock.nowMs(), intervalMs);
   }
 
-  /** Runs the work, and says how it ended. */
-  async function endOf({ name, runMaxMs }: Schedule, work: Work, signal: AbortSignal): Promise<'done' | 'failed' | 'stopped'> {
+  /** Runs the work. It is due again one interval after it began; a minute after its end if it failed; still if the process's stop cut it short. */
+  async function run({ name, intervalMs, runMaxMs }: Schedule, work: Work, signal: AbortSignal, lost: AbortSignal): Promise<void> {
     const late = (): Error => new Error(`${name} took longer than ${runMaxMs} ms`);
+    const lastStartedAtMs = clock.nowMs();
+    let dueAtMs = lastStartedAtMs + intervalMs;
     try {
-      await withDeadline(clock, { maxMs: runMaxMs, late }, work, signal);
-      return 'done';
+      await withDeadline(clock, { maxMs: runMaxMs, late }, work, AbortSignal.any([signal, lost]));
     } catch (thrown) {
-      // the next worker that checks starts over what the process's stop cut short
-      if (signal.aborted) return 'stopped';
+      if (signal.aborted) return;
       telemetry.requestFailed(name, thrown);
-      return 'failed';
+      dueAtMs = clock.nowMs() + Math.min(intervalMs, RETRY_MS);
     }
+    await updateRecord(state, refs.schedule(name), (record) => ({ ...record, name, dueAtMs, lastStartedAtMs }));
   }
 
   async function runIfDue(schedule: Schedule, work: Work, signal: AbortSignal): Promise<boolean> {
-    const { name, intervalMs } = schedule;
-    if (running.has(name)) return false;
-    running.add(name);
+    if (!(await isDue(schedule, signal))) return false;
+    const lease = await takeLease(`schedule:${schedule.name}`, signal);
+    if (lease === undefined) return false;
+    lease.keep();
     try {
-      const claimed = await claim(schedule, signal);
-      if (claimed === undefined) return false;
-      const end = await endOf(schedule, work, signal);
-      const { id, kind, version } = claimed;
-      ended.set(name, version);
-      const record = endedRecord(parseEntry(claimed, scheduleSchema), { end, nowMs: clock.nowMs(), intervalMs });
-      // a conflict: the run has lasted so long that another worker has taken it
-      await state.put({ id, kind, record }, version);
+      // another worker may have run it since
+      if (!(await isDue(schedule, signal))) return false;
+      await run(schedule, work, signal, lease.lost);
       return true;
     } finally {
-      running.delete(name);
+      await lease.release();
     }
   }
 

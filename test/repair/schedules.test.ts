@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { createSchedules, type Schedule } from '../../src/repair/schedules.ts';
 import type { Clock } from '../../src/process/clock.ts';
 import type { StateStore } from '../../src/store/store.ts';
-import { readRecord, refs } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
@@ -46,7 +45,6 @@ function createWork() {
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-const recordOf = (state: StateStore) => readRecord(state, refs.schedule('purge'));
 
 describe('schedules', () => {
   it('run what never ran at once, and then once an interval', async () => {
@@ -74,7 +72,7 @@ describe('schedules', () => {
     }
   });
 
-  it('abort work that takes too long, give its claim back, tell the failure, and try again soon', async () => {
+  it('abort work that takes too long, give its lease back, tell the failure, and try again soon', async () => {
     const { state, clock, telemetry, worker } = setUp();
     const { runs, work } = createWork();
     const schedules = worker();
@@ -83,11 +81,30 @@ describe('schedules', () => {
     await clock.advance(purge.runMaxMs);
     expect(runs[0]?.signal.aborted).toBe(true);
     expect(await run).toBe(true);
-    expect((await recordOf(state))?.running).toBeUndefined();
+    expect(await state.get('lease:schedule:purge')).toBeUndefined();
     expect(telemetry.recorded('requestFailed')).toHaveLength(1);
     expect(await schedules.runIfDue(purge, work, never)).toBe(false);
     await clock.advance(MINUTE_MS);
     expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(true);
+  });
+
+  it('are due an interval after a run began, sooner after one that failed, and still if the process stopped', async () => {
+    const { clock, worker } = setUp();
+    const often: Schedule = { ...purge, intervalMs: 20_000 };
+    const stopping = new AbortController();
+    const ran: boolean[] = [];
+    const run = async (work: (signal: AbortSignal) => Promise<void>, signal = never) =>
+      void ran.push(await worker().runIfDue(often, work, signal));
+    const stopped = run((signal) => clock.sleep(60_000, signal), stopping.signal);
+    await settled();
+    stopping.abort();
+    await stopped;
+    await run(() => Promise.reject(new Error('fails')));
+    for (const waitMs of [19_999, 1]) {
+      await clock.advance(waitMs);
+      await run(async () => {});
+    }
+    expect(ran).toEqual([true, true, false, true]);
   });
 
   it('go on looking after the store failed', async () => {
@@ -130,7 +147,7 @@ describe('schedules', () => {
   it('never overlap and never end, whatever the workers’ clocks, deaths and pauses between looks', async () => {
     const step = fc.record({
       worker: fc.nat({ max: 3 }),
-      waitMs: fc.integer({ min: 1, max: 20 * MINUTE_MS }),
+      waitMs: fc.oneof(fc.integer({ min: 1, max: 20 * MINUTE_MS }), fc.integer({ min: 1, max: 2 * MINUTE_MS })),
       // of the longest run
       runsFor: fc.constantFrom<number | 'dies'>(0.1, 0.5, 0.9, 'dies'),
     });
@@ -147,9 +164,9 @@ describe('schedules', () => {
             purge,
             (signal) => {
               overlaps += busyUntilMs.filter((untilMs) => untilMs > begin).length;
-              busyUntilMs.push(begin + (runsFor === 'dies' ? 1 : runsFor) * purge.runMaxMs);
+              busyUntilMs.push(begin + (runsFor === 'dies' ? 0 : runsFor) * purge.runMaxMs);
               if (runsFor !== 'dies') return clock.sleep(runsFor * purge.runMaxMs, signal);
-              // a dead worker's claim ends by itself
+              // a dead worker's lease ends by itself
               workers[at]?.kill();
               workers[at] = worker(offsets[at]);
               return new Promise(() => {});
