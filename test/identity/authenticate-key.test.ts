@@ -22,7 +22,7 @@ describe('authentication with a key', () => {
       keyFingerprint: key.fingerprint,
       scopes: ['read', 'operate', 'admin'],
     };
-    expect(await a.authenticate(secret)).toEqual(actor);
+    expect(await a.authenticate(` \t${secret}\r\n`)).toEqual(actor);
     await changeUser('u-ann', { role: 'user', roleSource: 'none', email: 'ann@third.example.com' });
     await clock.advance(5_000);
     expect(await a.authenticate(secret)).toEqual({
@@ -66,7 +66,10 @@ describe('authentication with a key', () => {
     await changeUser('u-bob', { disabledAtMs: clock.nowMs() });
     expect(await reasonOf(secret)).toMatchObject({ reason: 'owner-disabled', key: named });
     await changeUser('u-bob', { disabledAtMs: undefined });
-    await clock.advance(DAY_MS);
+    // at this very moment, although it is remembered
+    await clock.advance(DAY_MS - 1);
+    expect(await a.authenticate(secret)).toMatchObject({ keyId: key.id });
+    await clock.advance(1);
     expect(await reasonOf(secret)).toMatchObject({ reason: 'expired', key: named });
     await a.operations.revokeApiKey({ params: { id: key.id } }, a.contextOf(bob));
     await clock.advance(5_000);

@@ -79,6 +79,16 @@ describe('creating a key', () => {
     expect(await idsOf(a.operations.listApiKeys({ query: { status: 'EXPIRED' } }, a.contextOf(bob)))).toEqual([first.key.id]);
   });
 
+  it('is at most possible for 50 live keys a user, however two processes race', async () => {
+    const { a, b, ann } = await createKeyWorld();
+    const created = await Promise.allSettled(Array.from({ length: 30 }, () => [a.create(ann), b.create(ann)]).flat());
+    // ten lost rounds in a row are refused as well, and the user tries again
+    for (let more = 0; more < 60; more += 1) await a.create(ann).catch(() => undefined);
+    expect(created.length).toBe(60);
+    expect(await idsOf(a.operations.listApiKeys({}, a.contextOf(ann)))).toHaveLength(50);
+    await expect(b.create(ann)).rejects.toMatchObject({ code: 'api-key.limit' });
+  });
+
   it('is refused above 500 keys with expired ones', async () => {
     const { a, bob, clock, store } = await createKeyWorld();
     const { key } = await a.create(bob, { name: 'old', expires_in_days: 1 });
@@ -170,6 +180,9 @@ describe('revoking', () => {
     });
     await revoke(first.key.id, actor);
     await revoke(second.key.id, sessionActor({ sessionId: 's-another' }));
+    const gone = { params: { id: second.key.id } };
+    await expect(a.operations.getApiKey(gone, a.contextOf(bob))).rejects.toMatchObject({ code: 'api-key.not-found' });
+    await expect(revoke(second.key.id, bob)).rejects.toMatchObject({ code: 'api-key.not-found' });
     expect(await idsOf(a.operations.listApiKeys({}, a.contextOf(bob)))).toEqual([third.key.id]);
   });
 
