@@ -264,23 +264,6 @@ describe('a gap whose repair does not continue', () => {
     await world.calm(60 * MINUTE_MS);
     expect([await world.gaps(), await world.found()]).toEqual([[], world.inBucket()]);
   });
-
-  it('Fix: leaves eight of many keys that S3 refuses, compares the rest, and fails', async () => {
-    const world = await createWorld(0, { listings: 2 });
-    for (let page = 0; page < 12; page += 1) {
-      const at = `k/${String(page).padStart(2, '0')}`;
-      await fill(world, { both: 20 }, `${at}/`);
-      await world.has(`${at}/refused`, 'index');
-    }
-    slowPages(world, 25_000);
-    world.s3.onHead = (asked) => {
-      if (asked.endsWith('refused')) throw new FaultError('object.denied', 'the bucket policy');
-    };
-    const { id } = await world.request({ now: true });
-    await world.calm(60 * MINUTE_MS);
-    expect(await world.job(id)).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
-    expect(await world.gaps()).toHaveLength(8);
-  });
 });
 
 describe('an honest bulk delete of thousands', () => {

@@ -45,18 +45,6 @@ describe('the deletion limit', () => {
       await expect(act()).rejects.toMatchObject({ code: 'job.nothing-waits' });
   });
 
-  it('of an emptied bucket holds all deletions back, and sends HEADs for a few of them', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { index: 2_500 });
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', deletions: { limit: 0, reserved: 0 }, counts: { held: 2_500 } });
-    expect(world.s3.heads.length).toBeLessThan(1_250);
-    const allowed = await world.jobs.allow(id, 'alice');
-    expect(await world.ended(allowed.id)).toMatchObject({ state: 'done', counts: { phantom: 2_500, tombstones: 2_500, held: 0 } });
-    expect(await world.found()).toEqual([]);
-  });
-
   it.each([
     ['is listed', 0],
     ['may not be listed', 3],
@@ -72,22 +60,7 @@ describe('the deletion limit', () => {
     Object.assign(world.s3, { page: deny });
     world.startWorker();
     const { id } = await world.request({ prefix: 'p/', now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 3 - held, held } });
-  });
-
-  it('of many parts holds for all of them together, and each key is counted once', async () => {
-    const world = await createJobsWorld({ cutKeysMin: 100 });
-    for (let number = 0; number < 3_000; number += 1) {
-      await world.has(`k/${String(number).padStart(5, '0')}`, number % 2 === 0 ? 'index' : number % 3 === 0 ? 'bucket' : 'both');
-    }
-    slowPages(world);
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({
-      state: 'done',
-      counts: { listed: 1_500, equal: 1_000, missing: 500, written: 500, phantom: 1_500, tombstones: 1_000, held: 500 },
-    });
-    expect(await world.found()).toHaveLength(2_000);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', documentsAtStart: 3, counts: { tombstones: 3 - held, held } });
   });
 
   it('gets back what a worker had reserved when its time to stop is over in the middle of a slice', async () => {

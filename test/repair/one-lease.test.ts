@@ -58,22 +58,6 @@ describe('a process that is suspended while another one finishes its job', () =>
     expect(await world.found()).toEqual(before);
     expect((await world.bucketRecord())?.lastComparedAtMs).toBe(bucket?.lastComparedAtMs);
   });
-
-  it('deletes no more than was consented to', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { both: 5, index: 1_300 });
-    slowPages(world, 2_000, 10);
-    const first = createSuspendable(world);
-    const { id } = await world.request({ now: true });
-    await world.run(3_000);
-    first.suspend();
-    await world.run(1_000);
-    world.startWorker({ name: 'heir' });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', deletions: { limit: 1_000 } });
-    first.resume();
-    await world.run(120_000);
-    expect(1_305 - (await world.found()).length).toBeLessThanOrEqual(1_000);
-  });
 });
 
 describe('two processes that both believe they hold a job', () => {
@@ -159,8 +143,7 @@ describe('a lease without progress', () => {
       state: 'failed',
       error: { code: 'internal.unexpected', after: expect.stringMatching(/^both-000[123]9$/) },
     });
-    expect(deaths).toBeGreaterThanOrEqual(3);
-    expect(deaths).toBeLessThanOrEqual(6);
+    expect(deaths).toBe(3);
   });
 
   it('is none that was given back at the deadline of a stop, which breaks off what has not ended', async () => {

@@ -70,28 +70,6 @@ describe('the parts of a job', () => {
     expect(large?.puts).toBeLessThanOrEqual(1.2 * (small?.puts ?? 0));
   });
 
-  it('go on after an index that could not be reached, each from where it was', async () => {
-    const world = await bucketOf(OBJECTS, {}, 'both');
-    world.s3.pageSize = 10;
-    world.s3.onPage = ({ objects }) => world.clock.sleep(objects.length > 1 ? 2_000 : 20);
-    let isDown = false;
-    const down = async (): Promise<void> => {
-      if (isDown) throw new FaultError('index.unreachable', 'no answer');
-    };
-    world.startWorker({ listings: 2, tap: (_call, moment) => (moment === 'before' ? down() : undefined) });
-    const { id } = await world.request({ now: true });
-    for (let outage = 0; outage < 3; outage += 1) {
-      await world.run(20_000);
-      isDown = true;
-      await world.run(100_000);
-      isDown = false;
-    }
-    const done = await world.ended(id);
-    expect(done).toMatchObject({ state: 'done', counts: { listed: OBJECTS } });
-    // what was not stored when the lease was lost is compared again
-    expect(done.counts?.equal).toBe(OBJECTS);
-  });
-
   it('are two at the same time while the index is slow, and other jobs begin all the same', async () => {
     const world = await bucketOf(OBJECTS);
     let [turning, most] = [0, 0];
