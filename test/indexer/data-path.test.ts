@@ -482,6 +482,17 @@ describe('a stop', () => {
     expect(hiddenS(world).every((seconds) => seconds <= 0)).toBe(true);
   });
 
+  it('gives back at once what waits for the store', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.all = unreachable;
+    for (const key of ['a', 'b']) await world.send(world.put(key));
+    await world.run(3_000);
+    expect(world.role.admission.state).toBe('paused');
+    await world.stop();
+    expect(world.settlements()).toEqual(['give-back', 'give-back']);
+    expect(hiddenS(world).every((seconds) => seconds <= 0)).toBe(true);
+  });
+
   it('gives back at its deadline what has not ended, and extends nothing after', async () => {
     const world = await createIngestWorld();
     world.store.broken.beforeWrite = () => new Promise(() => {});

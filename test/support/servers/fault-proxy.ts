@@ -1,5 +1,5 @@
 /** A proxy on loopback before OpenSearch, SQS or S3 that passes requests on, until it is told to interfere. */
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { Agent, createServer, request as sendRequest } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
@@ -58,8 +58,6 @@ export interface FaultProxy {
   /** Resets all connections and refuses new ones until {@link accept}. The port stays this proxy's. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
-  /** Resolves when no request that matches is with the server: each was answered, and its answer passed on. */
-  quiet(matches: (request: PassingRequest) => boolean): Promise<void>;
   /** Connections accepted so far. */
   readonly connections: number;
   close(): Promise<void>;
@@ -80,8 +78,6 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const { hostname, port: targetPort } = new URL(target);
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const rules: ActiveRule[] = [];
-  const passing = new Set<PassingRequest>();
-  const news = new EventEmitter().setMaxListeners(0);
   const keeper = await startPortKeeper();
   let connections = 0;
 
@@ -119,13 +115,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     const passed = passingRequest(incoming, body);
     const rule = rules.findLast(({ matches }) => matches(passed));
     const interference = rule?.interference;
-    if (interference === undefined) {
-      passing.add(passed);
-      await forward(incoming, outgoing, body);
-      passing.delete(passed);
-      news.emit('passed');
-      return;
-    }
+    if (interference === undefined) return forward(incoming, outgoing, body);
     if (interference.kind === 'swallow-answer') {
       rule?.hanging.add(outgoing);
       await answerOf(incoming, body).catch(ignore);
@@ -229,9 +219,6 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     async accept() {
       await listen(server, port);
       keeper.release();
-    },
-    async quiet(matches) {
-      while ([...passing].some(matches)) await once(news, 'passed');
     },
     get connections() {
       return connections;
