@@ -8,7 +8,6 @@ const slow = [
   'apply',
   'foreign-writer',
   'ordering',
-  'repaired-losses',
   'random-reindexes',
   'worker-matrix',
   'gap-years',

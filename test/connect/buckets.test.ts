@@ -4,6 +4,7 @@ import { documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { withWay } from '../../src/connect/apply.ts';
 import { createConnectBucket, type ConnectBucket } from '../../src/connect/connect.ts';
+import { watchIndices } from '../../src/connect/index-identity.ts';
 import { listBuckets } from '../../src/registry/operations/lists.ts';
 import { requireBucket, createBucketStatuses } from '../../src/observing/buckets.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
@@ -162,12 +163,31 @@ describe('connecting a bucket', () => {
     expect(await requireBucket(world.state, 'photos')).not.toHaveProperty('waySinceMs');
   });
 
-  it('again makes a missing index anew', async () => {
+  it('again makes a missing index anew, and opens a gap for what it held', async () => {
     const world = setUp();
     await world.connect();
+    await removeRecord(world.state, markId('photos'));
     await world.objects.removeBucket('photos');
     await world.connect();
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
+    expect(await world.allGaps()).toMatchObject([{ reasons: [{ kind: 'index', count: 1 }] }]);
+  });
+
+  it('is looked at for an index that is missing or another than before, which opens a gap once and says why', async () => {
+    const world = setUp();
+    await world.connect();
+    await removeRecord(world.state, markId('photos'));
+    const look = () => watchIndices(world, new AbortController().signal);
+    await look();
+    expect(await world.allGaps()).toEqual([]);
+    await world.objects.removeBucket('photos');
+    await look();
+    expect(await world.allGaps()).toMatchObject([{ reasons: [{ example: expect.stringContaining('was found missing at ') as string }] }]);
+    await world.objects.createBucket('photos');
+    await look();
+    await look();
+    const example = expect.stringContaining('was found replaced') as string;
+    expect(await world.allGaps()).toMatchObject([{ reasons: [{ kind: 'index', count: 2, example }] }]);
   });
 
   it('Fix: again reads the region, since the bucket may have been created again in another one; then its changes are a gap', async () => {
@@ -198,16 +218,6 @@ describe('connecting a bucket', () => {
     await world.connect();
     expect((await world.list()).unconnected).toEqual([]);
     expect(await world.allGaps()).toMatchObject([{ bucket: 'photos', reasons: [{ kind: 'new' }] }]);
-  });
-
-  it('opens a gap for an event that a worker drops a moment later', async () => {
-    const world = setUp();
-    await world.connect();
-    await world.reportUnconnected('photos', 1);
-    expect((await world.list()).unconnected).toEqual([]);
-    expect(await world.allGaps()).toMatchObject([
-      { bucket: 'photos', reasons: [{ example: 'events arrived before the bucket was connected' }, { kind: 'new' }] },
-    ]);
   });
 });
 
