@@ -112,16 +112,6 @@ describe('a topic of others', () => {
     return world;
   }
 
-  it('that passes creations only is not proven by them, and the status names what has not come', async () => {
-    const world = await startTopic();
-    expect(await world.isProven()).toBe(false);
-    expect(await world.sentence()).toMatch(/^Events have arrived, but none of a deletion yet/);
-    expect(await world.gap()).toMatchObject({ unproven: 'events' });
-    await world.arrive('removed');
-    expect(await world.isProven()).toBe(true);
-    expect(await world.gap()).not.toHaveProperty('unproven');
-  });
-
   it('is proven by one event once its configuration was read that sends all', async () => {
     const world = await startTopic();
     world.notify([{ ...entry, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] }]);

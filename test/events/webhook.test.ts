@@ -31,22 +31,6 @@ describe('what was posted to a webhook', () => {
     expect(recordsOf([record]).map((result) => result.ok && result.record.key)).toEqual(['a b c', 'a+b%20c']);
   });
 
-  it('says nothing of another bucket, not even that something is missing there', () => {
-    const { s3, ...rest } = nativeRecord('b.jpg', { bucket: 'videos' });
-    const others = [
-      { ...rest, s3 },
-      { ...rest, s3: { ...s3, object: {} } },
-      { ...rest, eventName: 'ObjectRemoved:Delete', s3 },
-    ];
-    const results = recordsOf({ Records: [nativeRecord('a.jpg'), ...others] });
-    expect(results.map((result) => (result.ok ? [result.record.bucket, result.record.key, result.record.change.kind] : result))).toEqual([
-      ['photos', 'a.jpg', 'created'],
-      ['photos', '', 'ignored'],
-      { ok: false, fault: expect.objectContaining({ code: 'record.invalid' }), dialect: 'webhook' },
-      ['photos', '', 'ignored'],
-    ]);
-  });
-
   it.each([
     { Type: 'SubscriptionConfirmation', TopicArn: 'arn:aws:sns:us-east-1:111122223333:events', Token: 'x' },
     { Type: 'UnsubscribeConfirmation', TopicArn: 'arn:aws:sns:us-east-1:111122223333:events' },

@@ -42,7 +42,7 @@ describe('what a store posts to a webhook', () => {
     const world = await startWorld();
     const record = nativeRecord('a.jpg', { bucket: 'videos', eventTimeMs: world.clock.nowMs() });
     world.storage.put('videos', 'a.jpg');
-    await world.post([record, record]);
+    await world.post([record, { ...record, eventName: 'ObjectRemoved:Delete' }]);
     await world.post([{ ...record, s3: { ...record.s3, object: {} } }]);
     await world.run(2 * MINUTE);
     expect(await world.document('a.jpg', 'videos')).toBeUndefined();

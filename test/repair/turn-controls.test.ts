@@ -175,13 +175,10 @@ describe('a report on changes whose events are on their way', () => {
     expect(counts).toMatchObject({ phantom: 0, head_requests: 0 });
   });
 
-  it.each([
-    ['multipart upload that was completed a moment ago, whose LastModified is that of its beginning', 'abc-12'],
-    ['version that is present again', 'abc'],
-  ])('finds nothing missing or stale after a %s', async (_, etag) => {
+  it('finds nothing missing or stale after a multipart upload that was completed a moment ago, whose LastModified is that of its beginning', async () => {
     const world = await createReindexWorld();
-    const created = world.put('created', { etag });
-    const replaced = world.put('replaced', { etag });
+    const created = world.put('created', { etag: 'abc-12' });
+    const replaced = world.put('replaced', { etag: 'abc-12' });
     await world.index('replaced', present);
     const { counts } = await reportWith(world, async () => {
       await world.index('created', created, { ageMs: 0 });

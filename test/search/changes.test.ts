@@ -79,19 +79,6 @@ describe('the feed', () => {
     expect(await read({ after: slow.cursor })).toHaveProperty('reset', true);
   });
 
-  it('is reset for who was killed with the first page applied, and was away while tombstones were purged', async () => {
-    const { read, write, position, purgeUpTo } = await setUp();
-    await write(live(BUCKET, 'a'));
-    const away = await read();
-    await write(tombstone(BUCKET, 'a', { clock: 2_000 }));
-    await purgeUpTo(await position());
-    const begun = await read({ after: away.cursor });
-    expect((await read({ after: begun.cursor })).items).toHaveLength(1);
-    await write(live(BUCKET, 'b'));
-    await purgeUpTo(await position());
-    expect(await read({ after: begun.cursor })).toMatchObject({ items: [], reset: true });
-  });
-
   it('brings any follower to what the index says, however long it is away, whenever it is killed, and by whatever clock is purged', async () => {
     for (let seed = 1; seed <= (isLong ? 2_000 : 60); seed += 1) {
       const random = createRandom(seed);
