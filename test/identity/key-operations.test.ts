@@ -1,9 +1,8 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/base/actor.ts';
 import { readRecord, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
-import { createKeyWorld, DAY_MS, putUser } from '../support/identity/keys.ts';
+import { createKeyWorld, DAY_MS } from '../support/identity/keys.ts';
 import { refs } from '../../src/identity/refs.ts';
 
 const NO_ID = `k${'0'.repeat(22)}`;
@@ -234,7 +233,18 @@ describe('the keys of all users', () => {
     const revoked = await a.create(ann);
     await a.operations.revokeAnyApiKey({ params: { id: revoked.key.id } }, a.contextOf(localActor));
     await clock.advance(DAY_MS);
-    const list = async (query: object) => (await idsOf(a.operations.listAllApiKeys({ query }, a.contextOf(ann)))).toSorted();
+    /** In pages of one key, of which only the first one may have none. */
+    async function list(query: object): Promise<readonly string[]> {
+      const ids: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await a.operations.listAllApiKeys({ query: { ...query, limit: 1, ...(cursor && { cursor }) } }, a.contextOf(ann));
+        expect(page.items).toHaveLength(cursor === undefined ? Math.min(page.items.length, 1) : 1);
+        ids.push(...page.items.map(({ id }) => id));
+        cursor = page.next;
+      } while (cursor !== undefined);
+      return ids;
+    }
     const idsAt = (...places: number[]) => places.map((at) => keys[at]!.id).toSorted();
     expect(await list({})).toEqual(idsAt(0, 1, 2));
     expect(await list({ email: 'bob@example.com' })).toEqual(idsAt(0, 1));
@@ -259,38 +269,6 @@ describe('the keys of all users', () => {
       id: keys[0]!.id,
       owner_disabled: true,
     });
-  });
-
-  it('are each on exactly one page, whatever the limit and the filter', async () => {
-    const { a, ann, clock, store } = await createKeyWorld();
-    const all: { readonly id: string; readonly name: string }[] = [];
-    for (let user = 0; user < 8; user += 1) {
-      await putUser(store.state, clock, { userId: `u-${user}`, email: `user-${user}@example.com` });
-      const session = sessionActor({ userId: `u-${user}`, email: `user-${user}@example.com` });
-      for (let count = 0; count < 4; count += 1) all.push((await a.create(session, { name: count % 2 === 0 ? 'even' : 'odd' })).key);
-    }
-    await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.constantFrom('even', 'odd', undefined), async (limit, key_name) => {
-        const seen: string[] = [];
-        let cursor: string | undefined;
-        do {
-          const query = { limit, ...(key_name !== undefined && { key_name }), ...(cursor !== undefined && { cursor }) };
-          const page = await a.operations.listAllApiKeys({ query }, a.contextOf(ann));
-          expect(page.items.length).toBeLessThanOrEqual(limit);
-          // another page follows only where there is more
-          if (cursor !== undefined) expect(page.items.length).toBeGreaterThan(0);
-          seen.push(...page.items.map(({ id }) => id));
-          cursor = page.next;
-        } while (cursor !== undefined);
-        expect(seen).toEqual(
-          all
-            .filter(({ name }) => key_name === undefined || name === key_name)
-            .map(({ id }) => id)
-            .toSorted(),
-        );
-      }),
-      { numRuns: 60 },
-    );
   });
 
   it('unused since a moment are those last used before it, and those created before it and never used', async () => {
