@@ -66,19 +66,6 @@ describe('the union of parts', () => {
       }),
     );
   });
-
-  it('does not depend on the order of the grants, or on how often one is given', () => {
-    fc.assert(
-      fc.property(
-        someParts.chain((parts) =>
-          fc.tuple(fc.constant(parts), fc.shuffledSubarray([...parts, ...parts], { minLength: parts.length * 2 })),
-        ),
-        ([parts, again]) => {
-          expect(mergedParts(again)).toEqual(mergedParts(parts));
-        },
-      ),
-    );
-  });
 });
 
 describe('a part of what is read', () => {
