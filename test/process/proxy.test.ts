@@ -111,12 +111,7 @@ describe('through a proxy', () => {
       await client.close();
     }
     // a name that cannot be resolved, so that a request past the proxy fails
-    const named = createOpenSearchClient({
-      urls: ['http://search.localtest.invalid'],
-      requestTimeoutMs: 10_000,
-
-      proxyEnv,
-    });
+    const named = createOpenSearchClient({ urls: ['http://search.localtest.invalid'], requestTimeoutMs: 10_000, proxyEnv });
     expect(await thrown(named.send({ method: 'GET', path: '/' }))).toMatchObject({ code: 'index.unreachable' });
     await named.close();
     expect(proxy.asked).toEqual([]);
@@ -138,12 +133,8 @@ describe('through a proxy', () => {
     proxy.tunnel = 'refused';
     const proxyEnv = proxyOf({ HTTPS_PROXY: proxy.url.replace('//', '//user:hunter2@') });
     const storage = storageWith(proxyEnv);
-    const client = createOpenSearchClient({
-      urls: ['https://search.internal', 'https://other.internal'],
-      requestTimeoutMs: 10_000,
-
-      proxyEnv,
-    });
+    const urls = ['https://search.internal', 'https://other.internal'];
+    const client = createOpenSearchClient({ urls, requestTimeoutMs: 10_000, proxyEnv });
     const faults = [await thrown(storage.readState(bucket, 'a')), await thrown(client.send({ method: 'GET', path: '/' }))];
     storage.close();
     await client.close();
