@@ -142,7 +142,7 @@ function codeOfStatus({ status, reasonPhrase }: S3Answer, name: string): FaultCo
   return status === 401 || status === 403 ? 'object.denied' : 'object.failed';
 }
 
-/** Trouble of S3, or of what is in its place. 501 is excluded because it is about the request. */
+/** A problem at S3, or at whatever answers in its place. 501 is excluded because it is about the request. */
 function isTrouble(status: number): boolean {
   return status === 408 || isRedirect(status) || (status >= 500 && status !== 501);
 }

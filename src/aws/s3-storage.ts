@@ -169,7 +169,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
       // S3 sends the region even with a redirect or a 403
       if (named !== undefined) return named;
       if (reply.ok) {
-        // another server's answer must not move the bucket
+        // an answer that does not come from S3 must not change the bucket's region
         if (!isFromS3(reply.answer)) await listing.page(question, { prefix: '', after: '', limit: 1, followMsMax: 0 }, signal);
         return defaultRegion;
       }

@@ -111,7 +111,7 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
   };
 }
 
-/** Another server that answers there, with JSON or with nothing, has not taken the message. */
+/** An answer without a message ID does not come from SQS: the message was not sent. */
 const sentSchema = z.object({ MessageId: z.string() });
 
 const QUEUE_ATTRIBUTES = [

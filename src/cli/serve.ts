@@ -42,7 +42,7 @@ export function addMcpCommand(program: Command, cli: Cli, { registryOf, streams 
   withExamples(command, 'tally mcp', 'TALLY_API_KEY_FILE=key.txt tally mcp --registry https://registry.example.com').action(async () => {
     const registry = await registryOf(cli.settings());
     const { askRegistry } = await import('./client/registry.ts');
-    const row = { ...mcpRows['POST /mcp'], method: 'POST', path: '/mcp' } as const;
+    const row = { ...mcpRows['POST /mcp'], method: 'POST', path: '/mcp', status: 200 } as const;
     const { stdin, stdout } = streams();
     const turns = new PQueue({ concurrency: AT_ONCE });
     await cli.interruptible(async (signal) => {

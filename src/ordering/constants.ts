@@ -17,6 +17,8 @@ export const BUCKET_RECORD_AGE_MAX_MS = 10_000;
 export const RECONCILE_WAIT_MS = 60_000;
 /** F: a clock more than this after the message's SentTimestamp lies in the future and is not plausible (rule 10). */
 export const FUTURE_MS = 60_000;
+/** How far S3's clock may be ahead of SQS's (rule 10). More was measured by a process whose own clock is slow. */
+export const S3_AHEAD_MAX_MS = 900_000;
 /** A: an event at least this old resolves instead of writing directly (rule 3). */
 export const EXACT_AGE_MAX_MS = 86_400_000;
 /** E: how long after its due time a settle is planned, and the shortest delay of a settle (rule 4). */

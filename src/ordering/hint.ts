@@ -9,7 +9,7 @@
  */
 import type { BucketRecord, BucketSource } from '../records/bucket.ts';
 import { clockOfMs, msOfClock, type ObjectState } from './document.ts';
-import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
+import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, S3_AHEAD_MAX_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
 import type { Outcome } from '../events/outcome.ts';
 import { dialectFacts, isFormOf, type ChangeRecord } from '../events/record.ts';
 
@@ -155,13 +155,15 @@ function deleteIsFinal(record: ChangeRecord, bucket: BucketFacts): boolean {
 
 /**
  * The observe hint with rule 4's T and settle condition, and rule 10's T for events in the future. The time of sending is by SQS's
- * clock, and D is by S3's; if S3's clock is known to be ahead, that difference is added.
+ * clock, and D is by S3's; if S3's clock is known to be ahead, that difference is added, within its bound: a slow process measures
+ * hours, for which its messages would be hidden.
  */
 function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: BucketFacts, { sentAtMs }: MessageTimes): ObserveHint {
+  const aheadMs = Math.min(S3_AHEAD_MAX_MS, Math.max(0, s3AheadMs));
   const isFuture = eventTimeMs !== undefined && eventTimeMs > sentAtMs + FUTURE_MS;
   const timeMs = isFuture ? sentAtMs : (eventTimeMs ?? sentAtMs);
   const isBySending = isFuture || eventTimeMs === undefined || settlesFromSending(record);
-  const settleFromMs = isBySending ? Math.max(timeMs, sentAtMs + Math.max(0, s3AheadMs)) : timeMs;
+  const settleFromMs = isBySending ? Math.max(timeMs, sentAtMs + aheadMs) : timeMs;
   return { kind: 'observe', clock: clockOfMs(timeMs), settleFromMs, ...(isFuture && { futureMs: eventTimeMs }) };
 }
 

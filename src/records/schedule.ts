@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Scheduled work as stored: when it is due. Whether a worker runs it now, its lease says. */
+/** When scheduled work is due, as stored. Its lease shows whether a worker is running it. */
 export const scheduleSchema = z.object({ name: z.string(), dueAtMs: z.number(), lastStartedAtMs: z.number().optional() });
 type ScheduleRecord = z.infer<typeof scheduleSchema>;
 

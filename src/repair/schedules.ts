@@ -1,10 +1,11 @@
 /**
- * Scheduled work for any number of workers. Each worker often checks whether work is due, and runs it under a lease of the schedule's
- * name. If a worker is suspended for longer than a lease lives, two runs may overlap, which the work must tolerate.
+ * Scheduled work for any number of workers. Each worker often checks whether work is due, and runs it under a lease named after the
+ * schedule. If a worker is suspended or cannot renew its lease for as long as a lease lives, another one runs the work too, and for a
+ * moment two runs may overlap, which the work must tolerate.
  */
 import { isScheduleDue } from '../records/schedule.ts';
 import { withDeadline, repeat } from '../process/async.ts';
-import { createTakeLease } from '../store/lease.ts';
+import { createTakeLease, type Lease } from '../store/lease.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { WithPorts } from '../store/store.ts';
 
@@ -43,19 +44,22 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
     return isScheduleDue(await readRecord(state, refs.schedule(name), signal), clock.nowMs(), intervalMs);
   }
 
-  /** Runs the work. It is due again one interval after it began; a minute after its end if it failed; still if the process's stop cut it short. */
-  async function run({ name, intervalMs, runMaxMs }: Schedule, work: Work, signal: AbortSignal, lost: AbortSignal): Promise<void> {
+  /**
+   * Runs the work. It is due again one interval after it began, a minute after a failure, or at once if the process stopped during the
+   * run. Stores nothing once the lease is lost: then another worker says when the work is due.
+   */
+  async function run({ name, intervalMs, runMaxMs }: Schedule, work: Work, lease: Lease, signal: AbortSignal): Promise<void> {
     const late = (): Error => new Error(`${name} took longer than ${runMaxMs} ms`);
     const lastStartedAtMs = clock.nowMs();
     let dueAtMs = lastStartedAtMs + intervalMs;
     try {
-      await withDeadline(clock, { maxMs: runMaxMs, late }, work, AbortSignal.any([signal, lost]));
+      await withDeadline(clock, { maxMs: runMaxMs, late }, work, AbortSignal.any([signal, lease.lost]));
     } catch (thrown) {
-      if (signal.aborted) return;
+      if (signal.aborted || lease.lost.aborted) return;
       telemetry.requestFailed(name, thrown);
       dueAtMs = clock.nowMs() + Math.min(intervalMs, RETRY_MS);
     }
-    await updateRecord(state, refs.schedule(name), (record) => ({ ...record, name, dueAtMs, lastStartedAtMs }));
+    if (await lease.renew()) await updateRecord(state, refs.schedule(name), (record) => ({ ...record, name, dueAtMs, lastStartedAtMs }));
   }
 
   async function runIfDue(schedule: Schedule, work: Work, signal: AbortSignal): Promise<boolean> {
@@ -66,7 +70,7 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
     try {
       // another worker may have run it since
       if (!(await isDue(schedule, signal))) return false;
-      await run(schedule, work, signal, lease.lost);
+      await run(schedule, work, lease, signal);
       return true;
     } finally {
       await lease.release();

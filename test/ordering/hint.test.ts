@@ -170,6 +170,7 @@ describe('a record is observed', () => {
 
   it.each<[string, Partial<BucketFacts>, number]>([
     ['is ahead, that much later', { s3AheadMs: 900_000 }, T + 500 + 900_000],
+    ['seems to be hours ahead, as a slow process measures it, a quarter of an hour later', { s3AheadMs: 46_800_000 }, T + 500 + 900_000],
     ['is behind, no earlier', { s3AheadMs: -900_000 }, T + 500],
   ])('and settles from the time of sending by the clock of S3: where it %s', (_, skew, settleFromMs) => {
     const bucket = { ...unversioned, ...skew };

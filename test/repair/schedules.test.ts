@@ -107,6 +107,40 @@ describe('schedules', () => {
     expect(ran).toEqual([true, true, false, true]);
   });
 
+  it.each([
+    ['had ended', 100],
+    ['goes on', 30],
+  ])('are due when their last worker says, not when one says that was suspended meanwhile, and whose work %s', async (end, resumesAt) => {
+    const { state, clock, telemetry, worker } = setUp();
+    const suspended = Promise.withResolvers<void>();
+    let isSuspended = false;
+    const its: Clock = {
+      ...clock,
+      async sleep(delayMs, signal) {
+        await clock.sleep(delayMs, signal);
+        if (isSuspended) await suspended.promise;
+      },
+    };
+    const { runs, work } = createWork();
+    const first = createSchedules({ state, clock: its, telemetry }).runIfDue(purge, work, never);
+    await settled();
+    isSuspended = true;
+    const other = worker();
+    const ranAt: number[] = [];
+    for (let minute = 1; minute <= 150; minute += 1) {
+      await clock.advance(MINUTE_MS);
+      if (await other.runIfDue(purge, async () => {}, never)) ranAt.push(minute);
+      if (minute !== resumesAt) continue;
+      if (end === 'had ended') runs[0]!.end();
+      isSuspended = false;
+      suspended.resolve();
+      await first;
+    }
+    expect(ranAt).toEqual([2, 62, 122]);
+    // the work did not fail
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
+  });
+
   it('go on looking after the store failed', async () => {
     const { state, clock, telemetry } = setUp();
     let isDown = true;

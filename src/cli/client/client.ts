@@ -48,7 +48,7 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
     const answer = await endSession(session, signal);
     // 401: the session has already ended
     if (answer.status !== 204 && answer.status !== 401)
-      throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
+      throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status} instead of 204`);
   }
 
   return {

@@ -22,7 +22,7 @@ export interface Registry {
   readonly tried?: readonly string[];
 }
 
-type AskedRow = Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer'> & Partial<Pick<PlacedRow, 'status' | 'otherStatuses'>>;
+type AskedRow = Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer' | 'status' | 'otherStatuses'>;
 
 /** The message for every wrong, expired or revoked credential. */
 const AUTHENTICATION_FAILED = 'Authentication failed. Check your credentials or API key.';
@@ -36,7 +36,7 @@ export function keyToken(text: string): string {
   return secret;
 }
 
-const SESSION = { ...loginRows['GET /v1/session'], method: 'GET', path: '/v1/session' } as const;
+const SESSION = { ...loginRows['GET /v1/session'], method: 'GET', path: '/v1/session', status: 200 } as const;
 
 /** Who this program is, according to the registry. Rejects as {@link askRegistry} does. */
 export async function readCaller(registry: Registry, signal: AbortSignal): Promise<SessionAnswer> {
@@ -69,17 +69,15 @@ export async function askRegistry(
 }
 
 function answerIn({ status, json }: Incoming, row: AskedRow, what: string): unknown {
-  if (isEmptyAnswer(status, row)) return undefined;
-  const parsed = row.answer?.safeParse(json);
-  if (parsed?.success === true) return parsed.data;
-  const [issue] = parsed?.error.issues ?? [];
-  const wrong = issue === undefined ? '' : ` with an unexpected body: ${issue.path.join('.')} ${issue.message}`;
-  throw new FaultError('registry.unknown-answer', `${what} answered ${status}${wrong}`);
-}
-
-/** Whether this status means that the operation is done and has no answer. Of the statuses besides its own, a 202 has no body. */
-function isEmptyAnswer(status: number, { answer, status: own, otherStatuses }: AskedRow): boolean {
-  return answer === undefined ? status === own : status === 202 && otherStatuses?.[status] !== undefined;
+  const isOwn = status === row.status;
+  if (!isOwn && row.otherStatuses?.[status] === undefined)
+    throw new FaultError('registry.unknown-answer', `${what} answered ${status} instead of ${row.status}`);
+  // of the other statuses, 202 has no body
+  if (row.answer === undefined || (status === 202 && !isOwn)) return undefined;
+  const parsed = row.answer.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [wrong] = parsed.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`);
+  throw new FaultError('registry.unknown-answer', `${what} answered ${status} with an unexpected body: ${wrong}`);
 }
 
 const valueSchema = z.union([z.string(), z.number()]);

@@ -26,9 +26,9 @@ type Config = SmithyResolvedConfiguration<RequestOptions> & { readonly serviceId
 /**
  * Sends a request about something. The permission that it needs has its name: `sns:CreateTopic`.
  *
- * AWS sends a request ID with every answer (https://docs.aws.amazon.com/AmazonS3/latest/userguide/get-request-ids.html), a sign-in page sends none. To
- * the SDK, such a page's 200 means that nothing is there, and its 404 that what was asked about does not exist. Other implementations of
- * SQS send no ID either, so the content of their answers is checked instead.
+ * Every answer of AWS has a request ID (https://docs.aws.amazon.com/AmazonS3/latest/userguide/get-request-ids.html); a sign-in page's has
+ * none. The SDK would read the page's 200 as an empty result, its 404 as a missing resource and its 403 as a missing permission. Other
+ * implementations of SQS send no ID either.
  */
 export async function ask<AnyInput extends object, AnyOutput extends Answered, Input extends AnyInput, Output extends AnyOutput>(
   client: Client<RequestOptions, AnyInput, AnyOutput, Config>,
@@ -36,22 +36,32 @@ export async function ask<AnyInput extends object, AnyOutput extends Answered, I
   about: string,
   signal?: AbortSignal,
 ): Promise<Output> {
-  const isFromAws = (requestId: string | undefined): boolean => requestId !== undefined || client.config.serviceId === 'SQS';
+  const isForeign = ({ httpStatusCode, requestId }: Metadata): boolean =>
+    httpStatusCode !== undefined && requestId === undefined && client.config.serviceId !== 'SQS';
+  let metadata: Metadata;
   try {
     const answer = await client.send(command, signal === undefined ? {} : { abortSignal: signal });
-    if (!isFromAws(answer.$metadata.requestId)) throw new Error('another server than AWS answered');
-    return answer;
+    metadata = answer.$metadata;
+    if (!isForeign(metadata)) return answer;
   } catch (error) {
     signal?.throwIfAborted();
-    throw isMissing(error) && isFromAws(metadataOf(error)?.requestId) ? error : refusalOf(actionOf(client.config, command), about, error);
+    metadata = metadataOf(error);
+    if (!isForeign(metadata)) throw isMissing(error) ? error : refusalOf(actionOf(client.config, command), about, error);
   }
+  const what = `${operationOf(command)} ${about}`.trimEnd();
+  const reason = `an HTTP ${metadata.httpStatusCode} without a request ID does not come from AWS: check the proxy and the endpoint`;
+  throw new FaultError('connect.unavailable', `${what}: ${reason}`);
 }
 
 /** The names of services in permissions, where those are not the SDK's. */
 const SERVICES: Readonly<Record<string, string>> = { EventBridge: 'events' };
 
 function actionOf({ serviceId }: Config, command: object): Action {
-  return `${SERVICES[serviceId] ?? serviceId.toLowerCase()}:${command.constructor.name.replace(/Command$/, '')}`;
+  return `${SERVICES[serviceId] ?? serviceId.toLowerCase()}:${operationOf(command)}`;
+}
+
+function operationOf(command: object): string {
+  return command.constructor.name.replace(/Command$/, '');
 }
 
 /** A permission. */
@@ -74,13 +84,14 @@ export function refusalOf(action: Action, about: string, error: unknown): Error 
   const reason = printable(errorText(error), TEXT_MAX);
   // before the status, because AWS also answers 403 for expired credentials
   if (isCredentialsError(error)) return new FaultError('connect.credentials', `${what}: ${reason}`, { cause: error });
-  if (isDenied(error) || metadataOf(error)?.httpStatusCode === 403)
+  if (isDenied(error) || metadataOf(error).httpStatusCode === 403)
     return new RequestError('connect.denied', `${what} is denied: the permission ${action} is missing (${reason})`, { action });
   return new FaultError('connect.unavailable', `${what}: ${reason}`, { cause: error });
 }
 
 const failedSchema = z.object({ $metadata: z.object({ httpStatusCode: z.number().optional(), requestId: z.string().optional() }) });
+type Metadata = z.infer<typeof failedSchema>['$metadata'];
 
-function metadataOf(error: unknown): z.infer<typeof failedSchema>['$metadata'] | undefined {
-  return failedSchema.safeParse(error).data?.$metadata;
+function metadataOf(error: unknown): Metadata {
+  return failedSchema.safeParse(error).data?.$metadata ?? {};
 }

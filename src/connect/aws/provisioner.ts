@@ -368,7 +368,7 @@ function createS3Notification({ s3For, once }: ClientsOf<'s3For'>, clock: Pick<C
       });
       if (!reply.ok) throw readFault(question, reply, account);
       if (xml === undefined || !isFromS3(reply.answer)) {
-        throw new FaultError('connect.unavailable', `${questionText(question)}: the answer has no body, or is not S3's own`);
+        throw new FaultError('connect.unavailable', `${questionText(question)}: the answer has no body, or does not come from S3`);
       }
       return xml;
     },

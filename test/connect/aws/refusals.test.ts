@@ -77,6 +77,7 @@ describe('an answer of another server than AWS', () => {
     ['nothing', { body: '' }],
     ['an object without fields', { headers: { 'content-type': 'application/json' }, body: '{}' }],
     ['a page for what is not there', { ...page, status: 404 }],
+    ['a page that blocks', { ...page, status: 403 }],
     ['a redirect to a page', { ...page, status: 302, headers: { ...page.headers, location: 'http://127.0.0.1:1/' } }],
   ])('that is %s says neither that something exists nor that it does not', async (_, answer) => {
     const other = provisionerAt((await startScripted(() => answer)).url);
@@ -93,7 +94,7 @@ describe('an answer of another server than AWS', () => {
         reason: expect.stringContaining(operation) as string,
       });
     await expect(other.notificationOf(bucket)).rejects.toMatchObject({
-      code: expect.stringMatching(/^(connect\.unavailable|s3\.unavailable|object\.failed)$/) as string,
+      code: expect.stringMatching(/^(connect\.unavailable|connect\.denied|s3\.unavailable|object\.failed)$/) as string,
     });
   });
 

@@ -29,7 +29,7 @@ export async function startElasticMq(program: string): Promise<ElasticMq> {
   const act = async (name: 'up' | 'kill' | 'wipe'): Promise<void> =>
     void (await run(program, [name, port], { env: { ...process.env, ELASTICMQ_RUN_ROOT: folder } }));
 
-  /** Starts it until it has all of its messages again. */
+  /** Starts it, repeatedly if need be, until all messages are restored. */
   async function up(): Promise<void> {
     for (;;) {
       const before = await readFile(log, 'utf8');
@@ -56,7 +56,7 @@ export async function startElasticMq(program: string): Promise<ElasticMq> {
 }
 
 /**
- * Whether the last start restored all queues' messages; undefined while that is open. On a busy machine ElasticMQ gives up after five
+ * Whether the last start restored all queues' messages; undefined until the log says so. On a busy machine ElasticMQ gives up after five
  * seconds (`SqlQueuePersistenceActor`): it serves its queues without their messages, which are there again after the next start.
  */
 function hasRestored(before: string, log: string): boolean | undefined {
