@@ -264,8 +264,11 @@ export function withoutDifferences(mark: DirtyMark, isOver: (found: Differences)
 const QUIET_MS = 60_000;
 /** The longest wait for quiet, because reports may never pause. */
 const OPEN_MAX_MS = 600_000;
-/** S3 refuses requests whose time is more than 15 min off, so the clocks of two working processes differ by at most 30 min. */
-const CLOCKS_DIFFER_MS = 1_800_000;
+/**
+ * The clocks of two processes seldom differ by more: each is at most 15 min off, or S3 refuses its requests. The SDK then corrects its
+ * signatures by S3's answers, so a process whose clock is further off works too.
+ */
+export const CLOCKS_DIFFER_MS = 1_800_000;
 /** The longest distance between two repairs. */
 const DISTANCE_MAX_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
