@@ -60,11 +60,20 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   const retryAtMs = new Map<string, number>();
 
   return async function visitLifecycle(record, signal) {
-    const { bucket } = record;
-    if (!isDue(record)) return undefined;
     // the check might delete documents about which a person has yet to decide
-    if (await isAnyHeld(state, record)) return undefined;
-    retryAtMs.set(bucket, clock.monotonicMs() + RETRY_MS);
+    if (!isDue(record) || (await isAnyHeld(state, record))) return undefined;
+    try {
+      return await checkBucket(record, signal);
+    } catch (error) {
+      // a run that was stopped says nothing about the bucket
+      if (!signal.aborted) retryAtMs.set(record.bucket, clock.monotonicMs() + RETRY_MS);
+      throw error;
+    }
+  };
+
+  /** Resolves with how many objects it observed. */
+  async function checkBucket(record: BucketRecord, signal: AbortSignal): Promise<number> {
+    const { bucket } = record;
     const rules = await rulesOf(record, signal);
     const expiring = expiringRules(rules ?? []);
     const check = checkOf(record, headsWorthIt(await scan.countLive(bucket, '', signal)), signal);
@@ -75,9 +84,8 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     }
     const found = { checkedAtMs: clock.nowMs(), rules: rules === undefined ? 'unknown' : 'known', expiring: expiring.length } as const;
     await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, lifecycle: found });
-    retryAtMs.delete(bucket);
     return check.observed;
-  };
+  }
 
   function checkOf(bucket: BucketRecord, headsLeft: number, signal: AbortSignal): Check {
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;

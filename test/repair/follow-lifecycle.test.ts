@@ -52,6 +52,8 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
       for (const key of keys) storage.delete('photos', key);
     },
     check: () => sweep(never),
+    /** Its process has stopped the run. */
+    stoppedCheck: async () => visit((await readRecord(state, refs.bucket('photos')))!, AbortSignal.abort()),
     observed: () => storage.observed.splice(0).map((name) => name.slice('photos/'.length)),
     live: async () => (await objects.search({ bucket: 'photos', limit: 1_000 })).map(({ key }) => key),
     record: async () => (await readRecord(state, refs.bucket('photos')))?.lifecycle,
@@ -221,5 +223,12 @@ describe('rules that', () => {
       result: 's3.unavailable',
       objects: 0,
     });
+  });
+
+  it('are asked for again at once after a run that was stopped', async () => {
+    const world = await setUp(new FaultError('s3.unavailable', '503'));
+    await expect(world.stoppedCheck()).rejects.toThrow('503');
+    await world.check();
+    expect(world.reads()).toBe(2);
   });
 });
