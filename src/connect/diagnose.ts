@@ -7,12 +7,11 @@ import type { ObjectStorage } from '../aws/storage.ts';
 import { requireBucket } from '../observing/buckets.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { StateStore, WithPorts } from '../store/store.ts';
-import { readRecord, refs } from '../store/stored.ts';
 import { settledEarlier } from './apply.ts';
 import { broken, CLOCK_SKEW, degraded, differenceText, NOT_ENRICHED, unprovenFindings, type Finding } from './finding.rules.ts';
 import { passesBoth } from './notification.rules.ts';
 import type { ConnectionRequest, Plan } from './plan.rules.ts';
-import { ownTopicOf, probeFindings } from './probe.ts';
+import { probeFindings } from './probe.ts';
 import { requested, type ConnectionParts } from './requested.ts';
 import { queueIn } from './sources/look.ts';
 import { diff, type LookAt } from './sources/sources.ts';
@@ -66,7 +65,7 @@ async function listingFindings(
 }
 
 /**
- * Finds that S3's clock and this machine's differ by more than ordering tolerates. It measures now, because the stored value may predate a
+ * Finds that S3's clock and this process's differ by more than ordering tolerates. It measures now, because the stored value may predate a
  * correction of a clock. Slow answers are less precise, so it compares both ends.
  */
 async function clockFindings(
@@ -82,7 +81,7 @@ async function clockFindings(
   const aheadMs = versioning.observedAtMs - clock.nowMs();
   const behindMs = sentAtMs - versioning.observedAtMs;
   if (Math.max(aheadMs, behindMs) <= FUTURE_MS) return [];
-  const what = `S3's clock, by which ${bucket} is compared, is ${differenceText(aheadMs > behindMs ? aheadMs : -behindMs)} this machine's clock`;
+  const what = `S3's clock, by which ${bucket} is compared, is ${differenceText(aheadMs > behindMs ? aheadMs : -behindMs)} this process's clock`;
   const why =
     'a re-index closes a gap only if it began after the gap by both clocks, so gaps wait until the clocks agree. Fix the clock that is wrong';
   return [degraded(CLOCK_SKEW, what, why, 'timedatectl status')];
@@ -101,7 +100,7 @@ export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signa
 }
 
 async function diagnoseConnection(parts: DiagnoseParts, record: BucketRecord, signal: AbortSignal | undefined): Promise<Diagnosed> {
-  const { state, clock, lookAt } = parts;
+  const { state, lookAt } = parts;
   const { bucket, provenAtMs, connection } = record;
   const rightful = connection === undefined ? [] : changingFindings(connection);
   if (rightful.length > 0) return only(rightful);
@@ -109,14 +108,12 @@ async function diagnoseConnection(parts: DiagnoseParts, record: BucketRecord, si
   const look = await lookAt(spec, signal);
   const plan = diff(look);
   if (connection === undefined) return only([...plan.findings, ...(provenAtMs === undefined ? notMade(plan) : [])]);
-  const topicArn = ownTopicOf(spec);
-  const probe = topicArn === undefined ? undefined : await readRecord(state, refs.probe(topicArn), signal);
   const { notification } = look.observed;
   return {
     findings: [
       ...notMade(plan),
       ...plan.findings,
-      ...probeFindings(probe, queueIn(look.observed, spec.queueArn), clock.nowMs()),
+      ...(await probeFindings(parts, spec, queueIn(look.observed, spec.queueArn))),
       ...(await leftFindings(state, bucket, signal)),
     ],
     passesBoth: notification.ok && passesBoth(spec, notification.configuration),

@@ -3,13 +3,13 @@
  * arrival shows that the subscription, policies, keys and queue still deliver.
  *
  *   sent ──arrived──► arrived ──an hour later──► sent
- *     └──ten minutes, and the queue is empty──► lost ──one arrives──► arrived
+ *     └──ten minutes, and it does not wait in the queue──► lost ──one arrives──► arrived
  */
 import { probeText } from '../events/envelope.ts';
-import type { ConnectionSpec } from '../records/bucket.ts';
+import { bucketRecordSchema, type ConnectionSpec } from '../records/bucket.ts';
 import type { ProbeRecord } from '../records/receiving.ts';
-import type { WithPorts } from '../store/store.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
+import type { StateStore, WithPorts } from '../store/store.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import type { Provisioner } from './aws/provisioner.ts';
 import { broken, type Finding } from './finding.rules.ts';
 import type { ObservedQueue } from './plan.rules.ts';
@@ -25,11 +25,17 @@ function isProbeDue(last: ProbeRecord | undefined, nowMs: number): boolean {
   return last === undefined || nowMs - last.sentAtMs >= (last.hasArrived ? EVERY_MS : LOST_MS);
 }
 
-/** An outstanding probe is lost only if the queue is empty; otherwise it may be waiting there for a worker. */
-export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueue | undefined, nowMs: number): readonly Finding[] {
+/** Finds that the last probe of the bucket's topic was lost. Throws the store's fault. */
+export async function probeFindings(
+  { state, clock }: WithPorts<'state' | 'clock'>,
+  spec: ConnectionSpec,
+  queue: ObservedQueue | undefined,
+): Promise<readonly Finding[]> {
+  const topicArn = ownTopicOf(spec);
+  const last = topicArn === undefined ? undefined : await readRecord(state, refs.probe(topicArn));
   if (last === undefined || last.hasArrived) return [];
-  const { topicArn, sentAtMs } = last;
-  if (!last.isLost && (nowMs - sentAtMs < LOST_MS || Number(queue?.attributes['ApproximateNumberOfMessages']) !== 0)) return [];
+  const { sentAtMs } = last;
+  if (!last.isLost && (clock.nowMs() - sentAtMs < LOST_MS || (await mayWaitIn(state, queue, sentAtMs)))) return [];
   return [
     broken(
       PROBE_LOST,
@@ -38,6 +44,13 @@ export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueu
       `aws sns get-topic-attributes --topic-arn ${topicArn}`,
     ),
   ];
+}
+
+/** Whether the probe may be waiting in the queue for a worker: not if that is empty, or if events that were sent ten minutes later were received. */
+async function mayWaitIn(state: StateStore, queue: ObservedQueue | undefined, sentAtMs: number): Promise<boolean> {
+  if (Number(queue?.attributes['ApproximateNumberOfMessages']) === 0) return false;
+  const notes = (await listAllRecords(state, 'bucket', bucketRecordSchema)).flatMap(({ eventQueues = [] }) => eventQueues);
+  return !notes.some(({ queueUrl, atMs, waitedMs = 0 }) => queueUrl === queue?.url && atMs - waitedMs >= sentAtMs + LOST_MS);
 }
 
 /** Tally's own topic on the path of the bucket's events; undefined if there is none. */

@@ -35,7 +35,7 @@ export const RETRY_MS = 500;
 interface WaitingDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly circuits: Circuits;
   readonly handover: Handover;
-  readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'retentionMs' | 'sqsAheadMs'>;
+  readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'retentionMs'>;
   /** Receiving stops when more messages are in flight. */
   readonly inFlightMax: number;
 }
@@ -96,7 +96,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   function isExpiring(message: InHand['message']): boolean {
     const retentionMs = queueWatch.retentionMs(message.queueUrl);
     if (retentionMs === undefined) return false;
-    const ageMs = clock.nowMs() + queueWatch.sqsAheadMs() - message.sentAtMs;
+    const ageMs = clock.nowMs() - message.sentAtMs;
     return ageMs > retentionMs - Math.min(RETENTION_MARGIN_MS, retentionMs / 4);
   }
 

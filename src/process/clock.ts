@@ -40,6 +40,18 @@ export function createElapsed({ wallMs, steadyMs }: { readonly wallMs: () => num
   };
 }
 
+/** Less than this is no error: SQS tells its time in whole seconds, after the answer's way. */
+const AGREES_MS = 60_000;
+
+/**
+ * Creates the clock that keeps another's time: `own`, set by how far the other is ahead (`aheadMs`; unknown: 0) if that is more than a
+ * minute. So workers on machines whose clocks are wrong by days agree on what is due, what is old, and when a gap was seen.
+ */
+export function createSetClock(own: Clock, aheadMs: () => number): Clock {
+  const setMs = (): number => (Math.abs(aheadMs()) > AGREES_MS ? aheadMs() : 0);
+  return { ...own, nowMs: () => own.nowMs() + setMs() };
+}
+
 /** The clock of this machine. An aborted sleep rejects with the signal's reason. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),

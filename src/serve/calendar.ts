@@ -6,6 +6,7 @@ import { BULK_ACTIONS, BULK_BYTES, BULK_LINGER_MS, SWEEP_HEADS } from './limits.
 import type { Core } from './core.ts';
 import { createSchedules, type Schedule } from '../repair/schedules.ts';
 import { tidyJobs } from '../repair/job-ends.ts';
+import { systemClock } from '../process/clock.ts';
 import { processActor } from '../process/process-actor.ts';
 import { seriesTable } from '../process/telemetry.ts';
 import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
@@ -53,19 +54,21 @@ type Planned = readonly [Schedule, Visit, DueOf?];
 
 /** Runs the scheduled work until the signal is aborted. */
 export function startCalendar(core: CalendarParts, signal: AbortSignal): void {
-  const { settings, connections, closeGaps, compareIntervalMs: intervalMs } = core;
+  const { settings, connections, closeGaps, compareIntervalMs: intervalMs, clock } = core;
+  // what is deleted for its age is that old by this machine's clock as well, in case SQS's is the wrong one
+  const purging = { ...core, clock: { ...clock, nowMs: () => Math.min(clock.nowMs(), systemClock.nowMs()) } };
   const schedules = createSchedules(core);
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   schedules.every(TIDY_JOBS, () => tidyJobs(core), signal);
-  schedules.every(PURGE_AUDIT, (own) => purgeAudit(core, settings.TALLY_AUDIT_RETENTION_DAYS, own), signal);
-  schedules.every(PURGE_API_KEYS, (own) => purgeApiKeys(core, own), signal);
-  schedules.every(PURGE_LOGINS, (own) => purgeLogins(core, own), signal);
+  schedules.every(PURGE_AUDIT, (own) => purgeAudit(purging, settings.TALLY_AUDIT_RETENTION_DAYS, own), signal);
+  schedules.every(PURGE_API_KEYS, (own) => purgeApiKeys(purging, own), signal);
+  schedules.every(PURGE_LOGINS, (own) => purgeLogins(purging, own), signal);
   schedules.every(WATCH_INDICES, (own) => watchIndices(core, own), signal);
 
   const observe = observerOf(core);
   const sweeps: Readonly<Record<Sweep, Planned | undefined>> = {
     unsettled: [SWEEP_UNSETTLED, createVisitUnsettled({ ...core, observe }), (own) => unsettledDue(core, own)],
-    tombstones: [PURGE_TOMBSTONES, (bucket, own) => visitTombstones(core, bucket, own)],
+    tombstones: [PURGE_TOMBSTONES, (bucket, own) => visitTombstones(purging, bucket, own)],
     lifecycle: [FOLLOW_LIFECYCLE, createVisitLifecycle({ ...core, observe })],
     // in embedded mode there are none
     connections: connections && [

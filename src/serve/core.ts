@@ -12,7 +12,7 @@ import { createS3Lifecycle, createS3Storage } from '../aws/s3-storage.ts';
 import { createS3Listing } from '../aws/s3-listing.ts';
 import { confirmSubscription, createSqsClient } from '../aws/sqs-client.ts';
 import { createSqliteStore } from '../store/sqlite/store.ts';
-import { systemClock } from '../process/clock.ts';
+import { createSetClock, systemClock } from '../process/clock.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import { type AwsEnvironment, withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/environment.ts';
 import { loginRulesOf } from '../settings/identity.ts';
@@ -26,7 +26,7 @@ import { createOperations } from '../registry/operations/operations.ts';
 import { urlOf } from '../registry/server.ts';
 import { createDeadLetters } from '../repair/dead-letters.ts';
 import { createGapReports } from '../observing/gaps.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, WithPorts } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { createSetup, type Setup } from '../connect/setup.ts';
 import { createConnections } from '../connect/connections.ts';
@@ -125,8 +125,8 @@ export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
 
 /** Creates the shared parts. Connections are made and data is read only when a part is used. */
 export async function createCore(settings: Settings, addresses: AwsAddresses, queueUrls: Queues, telemetry: Telemetry) {
-  const clock = systemClock;
-  const store = await createStore(settings, addresses, telemetry);
+  const clock = createSetClock(systemClock, () => queueWatch.sqsAheadMs());
+  const store = await createStore(settings, addresses, { clock, telemetry });
   const clientOptions = {
     ...addresses,
     s3: {
@@ -168,7 +168,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     jobs: createReindexJobs(ports),
     processes: createProcesses(ports),
     checkConnection: createCheckConnection({ ...ports, connections, gaps }),
-    keys: createKeys(store, settings, telemetry),
+    keys: createKeys({ ...store, clock, telemetry }, settings),
     compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000,
   };
   const everyoneReads = settings.TALLY_READERS === 'everyone';
@@ -205,8 +205,7 @@ function webhookUrlOf({ TALLY_EVENTS_ADDRESS: at }: Settings): (bucket: string) 
 }
 
 /** How callers are known: the rules of logins, and API keys. */
-function createKeys({ state, audit }: Store, settings: Settings, telemetry: Telemetry) {
-  const clock = systemClock;
+function createKeys({ state, audit, clock, telemetry }: WithPorts<'state' | 'audit' | 'clock' | 'telemetry'>, settings: Settings) {
   const rules = loginRulesOf(settings);
   const liveKeys = createLiveKeys({ state, rules, clock });
   // shared by everything that checks credentials
@@ -249,7 +248,11 @@ function s3Connections({ TALLY_ROLES: roles }: Settings): number {
   return HEADS + (roles.includes('reindex') ? REINDEX_LISTINGS + REINDEX_HEADS + SWEEP_HEADS : 0);
 }
 
-async function createStore(settings: Settings, { region, credentials, proxyEnv }: AwsAddresses, telemetry: Telemetry): Promise<Store> {
+async function createStore(
+  settings: Settings,
+  { region, credentials, proxyEnv }: AwsAddresses,
+  ports: WithPorts<'clock' | 'telemetry'>,
+): Promise<Store> {
   const index = indexLocation(settings);
   switch (index.product) {
     case 'sqlite':
@@ -269,8 +272,7 @@ async function createStore(settings: Settings, { region, credentials, proxyEnv }
         prefix: settings.TALLY_INDEX_PREFIX,
         shards: settings.TALLY_INDEX_SHARDS,
         replicas: settings.TALLY_INDEX_REPLICAS,
-        clock: systemClock,
-        telemetry,
+        ...ports,
       });
     }
   }

@@ -74,14 +74,14 @@ function circuitsCheck(open: readonly OpenCircuit[], what: string): ReadinessChe
   };
 }
 
-/** The process works all the same, but what it says of times is wrong. */
+/** The process keeps SQS's time, which it does not know before SQS answers. */
 function clockCheck(sqsAheadMs: number): ReadinessCheck {
   if (Math.abs(sqsAheadMs) <= FUTURE_MS) return OK;
   return {
     status: 'warning',
     code: CLOCK_SKEW,
     detail: `SQS's clock is ${differenceText(sqsAheadMs)} this machine's clock`,
-    advice: "Correct this machine's clock. Until then, this worker's gaps stay open, and lags and ages are off by the difference.",
+    advice: "Correct the clock that is wrong. Until then, Tally uses SQS's time.",
   };
 }
 

@@ -220,7 +220,7 @@ describe('the clock of S3', () => {
     ['ahead of', 61_500],
     ['behind', -62_500],
   ])('is compared, if it is a minute %s that of this machine', async (differs, s3AheadMs) => {
-    const what = expect.stringMatching(new RegExp(`is \\d+ s ${differs} this machine`)) as string;
+    const what = expect.stringMatching(new RegExp(`is \\d+ s ${differs} this process`)) as string;
     expect(await toldOf({ s3AheadMs })).toMatchObject([{ code: 'connect.clock-skew', severity: 'degraded', what, blocks: false }]);
     // a difference within a minute is that of two requests
     expect(await toldOf({ s3AheadMs: Math.sign(s3AheadMs) * 58_000 })).toEqual([]);

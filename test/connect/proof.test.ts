@@ -7,6 +7,7 @@ import { noteArrivals, createGapReports } from '../../src/observing/gaps.ts';
 import { createCheckConnection } from '../../src/connect/watch.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
+import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
 import { interruptAt, requests, startWorld } from './world.ts';
@@ -173,7 +174,12 @@ describe('the probe of a topic of Tally', () => {
     const last = async () => (await readRecord(world.state, refs.probe(TOPIC_ARN)))!;
     const arrives = async () =>
       updateRecord(world.state, refs.probe(TOPIC_ARN), (record) => record && { ...record, hasArrived: true, isLost: false });
-    return { ...world, probe, last, arrives, published: () => world.aws.parts.published.length };
+    /** An event of a neighbour on the same queue. */
+    const receives = async (waited: { readonly waitedMs?: number }) =>
+      updateRecord(world.state, refs.bucket('neighbour'), () =>
+        recordOf('neighbour', { eventQueues: [{ queueUrl: `https://queues/${QUEUE_ARN}`, atMs: world.clock.nowMs(), ...waited }] }),
+      );
+    return { ...world, probe, last, arrives, receives, published: () => world.aws.parts.published.length };
   }
 
   it('is published once an hour, whatever the number of buckets', async () => {
@@ -213,6 +219,11 @@ describe('the probe of a topic of Tally', () => {
     await world.clock.advance(HOUR_MS);
     world.aws.parts.queues.get(QUEUE_ARN)!.messages = 1;
     expect(await world.codes()).toEqual([]);
+    // what came was sent before the probe could be lost, so that it may still be behind it
+    await world.receives({ waitedMs: HOUR_MS - 599_999 });
+    expect(await world.codes()).toEqual([]);
+    await world.receives({});
+    expect(await world.codes()).toEqual(['connect.probe-lost']);
   });
 
   it('that may not be published says nothing', async () => {

@@ -5,7 +5,8 @@ import { requestErrors } from '../../src/base/request-error.ts';
 import { ROOT, textOf } from './pages.ts';
 
 const meanings: Readonly<Record<string, string>> = {
-  'connect.clock-skew': "This process's clock and AWS's clock differ. Gaps wait until they agree: fix the clock that is wrong.",
+  'connect.clock-skew':
+    "The clocks of this machine, SQS and S3 differ. Tally uses SQS's time, and gaps wait until S3's agrees: correct the clock that is wrong.",
   'connect.earlier-left':
     "Tally could not remove the parts of the bucket's earlier source from AWS, usually because this process lacks the permission. `tally bucket add NAME` through a process that may connect buckets removes them.",
   'connect.not-enriched':

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createElapsed } from '../../src/process/clock.ts';
+import { createElapsed, createSetClock } from '../../src/process/clock.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 
 function createMachine() {
   let [wallMs, steadyMs] = [1_800_000_000_000, 5_000];
@@ -62,4 +63,14 @@ describe('the clock of durations', () => {
       }),
     );
   });
+});
+
+it.each([
+  [-8 * 86_400_000, -8 * 86_400_000],
+  [60_001, 60_001],
+  [-60_000, 0],
+  [0, 0],
+])("keeps another's time only where the clocks differ by more than a minute: %d ms ahead", (aheadMs, setMs) => {
+  const own = createFakeClock();
+  expect(createSetClock(own, () => aheadMs).nowMs() - own.nowMs()).toBe(setMs);
 });
