@@ -265,8 +265,8 @@ const QUIET_MS = 60_000;
 /** The longest wait for quiet, because reports may never pause. */
 const OPEN_MAX_MS = 600_000;
 /**
- * The clocks of two processes seldom differ by more: each is at most 15 min off, or S3 refuses its requests. The SDK then corrects its
- * signatures by S3's answers, so a process whose clock is further off works too.
+ * The clocks of two processes seldom differ by more, because one that is minutes away from SQS's keeps SQS's time once SQS has answered
+ * (src/process/clock.ts).
  */
 export const CLOCKS_DIFFER_MS = 1_800_000;
 /** The longest distance between two repairs. */

@@ -21,7 +21,7 @@ import type { Overdue } from '../records/comparison.ts';
 
 const CHECK_INTERVAL_MS = 86_400_000;
 /** How long a bucket waits after a failed check, so that an outage does not cause requests every minute. */
-const RETRY_MS = 900_000;
+const RETRY_MS = 300_000;
 const PAGE_DOCUMENTS = 100;
 /** How many documents a check reads: at 50 ms a page they take less than a minute, so that later buckets soon get their turn. */
 const DOCUMENTS_MAX = 100_000;

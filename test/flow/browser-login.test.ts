@@ -13,7 +13,7 @@ import { readCaller } from '../../src/cli/client/registry.ts';
 import { people, startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
-import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
+import { findingsOf } from '../support/panel/axe.ts';
 import { follow, logInAtPanel, railOf, settled } from '../support/worlds/panel.ts';
 
 /** An address without a space, as an address must be. */
@@ -148,10 +148,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
 
   describe('the pages of a login', () => {
     it('have nothing that axe finds, light and dark, fit on a screen of 360 pixels, and have buttons that a finger meets', async () => {
-      const { page, complaints } = await open(
-        { ...people.alice, email: `${'a'.repeat(200)}@example.com` },
-        { ...AXE_WINDOW, hasTouch: true },
-      );
+      const { page, complaints } = await open({ ...people.alice, email: `${'a'.repeat(200)}@example.com` }, { hasTouch: true });
       await ask(page, 'm'.repeat(100));
       // axe takes turns by the length of the name: the one is looked at on a small dark screen, the other on a large light one
       expect(await findingsOf(page, 'consent')).toEqual([]);

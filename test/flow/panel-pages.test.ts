@@ -8,7 +8,7 @@ import { createFakeControl, runningJob } from '../support/fakes/control.ts';
 import { hostileOperations } from '../support/fakes/hostile.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
-import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
+import { findingsOf } from '../support/panel/axe.ts';
 import { panelPages, queryTo, type PanelPage } from '../support/panel/pages.ts';
 import { loadBuiltPanel, openPanel, overflowOf, settled } from '../support/worlds/panel.ts';
 
@@ -82,7 +82,7 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
 
   /** A window of a person who has logged in. `refused`: what was answered with 403. */
   async function open(role: 'user' | 'admin'): Promise<Window & { readonly refused: readonly string[] }> {
-    const window = await openWindow(browser, { ...AXE_WINDOW, extraHTTPHeaders: bearer(await world.tokenOf(role)) });
+    const window = await openWindow(browser, { extraHTTPHeaders: bearer(await world.tokenOf(role)) });
     windows.push(window);
     const refused: string[] = [];
     window.context.on('response', (response) => {

@@ -1,21 +1,21 @@
 /** What axe finds in the panel: on a large light screen and on a small dark one, both by all of its rules. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { isLong } from '../breadth.ts';
 import { overflowOf } from '../worlds/panel.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const LARGE = { width: 1_440, height: 900 };
-const SMALL = { width: 390, height: 844 };
-/** The small one last: what is wider than it is seen there. */
-const LOOKS = [
-  { title: 'large and light', viewport: LARGE, colorScheme: 'light' },
-  { title: 'small and dark', viewport: SMALL, colorScheme: 'dark' },
-] as const;
-
+interface Screen {
+  readonly title: string;
+  readonly viewport: { readonly width: number; readonly height: number };
+  readonly colorScheme: 'light' | 'dark';
+}
+const LARGE: Screen = { title: 'large and light', viewport: { width: 1_440, height: 900 }, colorScheme: 'light' };
+const SMALL: Screen = { title: 'small and dark', viewport: { width: 390, height: 844 }, colorScheme: 'dark' };
 /** 1,440 × 900 pixels at 200 %. */
-const ZOOMED = { width: 720, height: 450 };
+const ZOOMED: Screen = { title: 'at 200 %', viewport: { width: 720, height: 450 }, colorScheme: 'dark' };
+
 /**
  * What is cut off there: text that its element hides without dots, and without a place where it is whole. What the eye does not
  * see at all is not cut.
@@ -32,9 +32,6 @@ const BEYOND = `(() => {
   return box === undefined ? 0 : Math.max(0, -box.top, -box.left, box.bottom - innerHeight, box.right - innerWidth,
     Math.abs(box.top + box.bottom - innerHeight) - 2);
 })()`;
-
-/** What a window needs in which axe looks: a colour that is changing is no colour to judge. The policy of the panel stays in force. */
-export const AXE_WINDOW: BrowserContextOptions = { reducedMotion: 'reduce', viewport: LARGE };
 
 /** Resolves when no colour is changing any more. */
 const STILL = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(
@@ -53,29 +50,37 @@ interface Violation {
  */
 export async function findingsOf(page: Page, name: string, within: 'html' | 'dialog' = 'html'): Promise<readonly string[]> {
   if (await page.evaluate<boolean>(`typeof axe === 'undefined'`)) await page.evaluate(AXE);
-  const turn = isLong ? undefined : name.length % LOOKS.length;
+  const judged = isLong ? [LARGE, SMALL] : [[LARGE, SMALL][name.length % 2]];
   const found: string[] = [];
-  for (const [place, { title, viewport, colorScheme }] of LOOKS.entries()) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme });
-    if (turn === undefined || turn === place) found.push(...(await look(page, `${name}, ${title}`, within)));
+  for (const screen of [LARGE, SMALL, ZOOMED]) {
+    const isJudged = judged.includes(screen);
+    if (screen === LARGE && !isJudged) continue;
+    await showOn(page, screen);
+    if (isJudged) found.push(...(await look(page, `${name}, ${screen.title}`, within)));
+    if (screen !== LARGE) found.push(...(await cutOn(page, screen)).map((fault) => `${name}: ${fault}`));
   }
-  for (const viewport of [SMALL, ZOOMED]) {
-    await page.setViewportSize(viewport);
-    await page.evaluate(STILL);
-    const overflow = await overflowOf(page);
-    if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than a screen of ${viewport.width}`);
-    const beyond = await page.evaluate<number>(BEYOND);
-    if (beyond > 0) found.push(`${name}: the dialog is ${beyond} pixels beyond a screen, or out of its middle, of ${viewport.width}`);
-    found.push(...(await page.evaluate<readonly string[]>(CUT)).map((html) => `${name}: cut off at ${viewport.width}: ${html}`));
-  }
-  await page.setViewportSize(LARGE);
-  await page.emulateMedia({ colorScheme: 'light' });
+  await showOn(page, LARGE);
   return found;
 }
 
-async function look(page: Page, name: string, within: string): Promise<string[]> {
+async function showOn(page: Page, { viewport, colorScheme }: Screen): Promise<void> {
+  await page.setViewportSize(viewport);
+  // a colour that is changing is no colour to judge
+  await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
   await page.evaluate(STILL);
+}
+
+async function cutOn(page: Page, { viewport: { width } }: Screen): Promise<readonly string[]> {
+  const overflow = await overflowOf(page);
+  const beyond = await page.evaluate<number>(BEYOND);
+  return [
+    ...(overflow > 0 ? [`${overflow} pixels wider than a screen of ${width}`] : []),
+    ...(beyond > 0 ? [`the dialog is ${beyond} pixels beyond a screen, or out of its middle, of ${width}`] : []),
+    ...(await page.evaluate<readonly string[]>(CUT)).map((html) => `cut off at ${width}: ${html}`),
+  ];
+}
+
+async function look(page: Page, name: string, within: string): Promise<string[]> {
   const [rules, violations] = await page.evaluate<readonly [number, readonly Violation[]]>(
     `axe.run('${within}').then(({ passes, violations }) => [passes.length + violations.length, violations])`,
   );
