@@ -255,7 +255,7 @@ async function prepareStore({ settings, setup, stopping, telemetry, clock }: Cor
 
 /** How people log in; undefined without an issuer: then callers are not authenticated. */
 async function createIdentity(
-  { settings, store, telemetry, clock, keys }: Core,
+  { settings, store, telemetry, keys }: Core,
   proxyEnv: ProxyVariables | undefined,
   publicUrl: () => string,
 ): Promise<LoginParts | undefined> {
@@ -269,9 +269,9 @@ async function createIdentity(
     clientSecret: settings.TALLY_OIDC_CLIENT_SECRET,
     scopes: settings.TALLY_OIDC_SCOPES,
     proxyEnv,
-    clock,
+    clock: keys.clock,
   });
-  const ports = { ...store, clock, telemetry, ...keys };
+  const ports = { ...store, telemetry, ...keys };
   const sessions = createSessions({ ...ports, days: settings.TALLY_SESSION_DAYS });
   const logins = createLogins({ ...ports, issuer, sessions, publicUrl });
   return { ...keys, sessions, logins, trustedProxies: settings.TALLY_TRUSTED_PROXIES, publicUrl };

@@ -25,6 +25,10 @@ export interface Diagnosed {
   readonly findings: readonly Finding[];
   /** The notification configuration sends every created and removed event to the bucket's topic or queue. */
   readonly passesBoth: boolean;
+  /** An object for which S3 refuses what enrichment reads. */
+  readonly refusedKey?: string;
+  /** What S3 had refused for an object could be read. */
+  readonly isReadAgain?: boolean;
 }
 
 interface DoctorParts extends WithPorts<'state' | 'clock'> {
@@ -88,10 +92,17 @@ async function clockFindings(
 }
 
 /** Finds what is wrong with a bucket's connection. Throws only `connect.embedded`. */
-export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signal?: AbortSignal): Promise<Diagnosed> {
+export async function diagnose(
+  parts: DiagnoseParts,
+  record: BucketRecord,
+  signal?: AbortSignal,
+  unreadKey = record.connectionCheck?.unread?.key,
+): Promise<Diagnosed> {
   try {
     const connection = await diagnoseConnection(parts, record, signal);
-    return { ...connection, findings: [...connection.findings, ...(await diagnoseEnrichment(parts, record, signal))] };
+    const { refused, isReadAgain } = await readEnrichment(parts, record, unreadKey, signal);
+    if (refused === undefined) return { ...connection, isReadAgain };
+    return { ...connection, findings: [...connection.findings, refused.finding], refusedKey: refused.key };
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
@@ -127,27 +138,51 @@ function askedOf({ bucket, provenAtMs, connection }: BucketRecord): ConnectionRe
   return { bucket, source, enrich, bucket_account: bucketAccount, wired_by_hand: byHand === true, ...defined({ topic_arn: topicArn }) };
 }
 
-/** Reads for one object what enrichment reads. Other checks find that S3 does not answer or that the bucket cannot be listed. */
-async function diagnoseEnrichment(
+/**
+ * Reads what enrichment reads, for the object that S3 refused, because a policy may deny only a part of the bucket, and for the first one.
+ * Other checks find that S3 does not answer or that the bucket cannot be listed.
+ */
+async function readEnrichment(
+  parts: DiagnoseParts,
+  record: BucketRecord,
+  unreadKey: string | undefined,
+  signal?: AbortSignal,
+): Promise<{ readonly refused?: RefusedObject; readonly isReadAgain: boolean }> {
+  const none = { isReadAgain: false };
+  if (record.enrich === 'none') return none;
+  const again = unreadKey === undefined ? 'gone' : await readObject(parts, record, unreadKey, signal);
+  if (typeof again === 'object') return { ...none, refused: again };
+  const { bucket, region, account } = record;
+  const first = await parts.storage.firstKey({ bucket, region, account }, signal).catch(() => undefined);
+  signal?.throwIfAborted();
+  const found = first === undefined ? 'gone' : await readObject(parts, record, first, signal);
+  return typeof found === 'object' ? { ...none, refused: found } : { isReadAgain: again === 'read' };
+}
+
+interface RefusedObject {
+  readonly key: string;
+  readonly finding: Finding;
+}
+
+/** Reads for one object what enrichment reads. */
+async function readObject(
   { storage }: DiagnoseParts,
   { bucket, region, account, enrich }: BucketRecord,
+  key: string,
   signal?: AbortSignal,
-): Promise<readonly Finding[]> {
-  if (enrich === 'none') return [];
+): Promise<RefusedObject | 'read' | 'gone' | 'unanswered'> {
   const at = { bucket, region, account };
   try {
-    const key = await storage.firstKey(at, signal).catch(() => undefined);
-    signal?.throwIfAborted();
-    if (key === undefined) return [];
-    await storage.readVersion(at, { key }, signal);
-    if (enrich === 'tags') await storage.readTags(at, { key }, signal);
-    return [];
+    const head = await storage.readVersion(at, { key }, signal);
+    const tags = head === 'gone' || enrich !== 'tags' ? head : await storage.readTags(at, { key }, signal);
+    return tags === 'gone' ? 'gone' : 'read';
   } catch (error) {
     signal?.throwIfAborted();
     const { code, reason } = faultOf(error);
-    if (code !== 'object.denied') return [];
+    if (code !== 'object.denied') return 'unanswered';
     const why = 'searches by tags and metadata miss objects. Once S3 answers, a re-index fills it in';
-    return [degraded(NOT_ENRICHED, `S3 refuses the requests that enrich ${bucket}: ${reason}`, why, adviceAbout(code, bucket))];
+    const what = `S3 refuses the requests that enrich ${bucket}: ${reason}`;
+    return { key, finding: degraded(NOT_ENRICHED, what, why, adviceAbout(code, bucket)) };
   }
 }
 

@@ -21,8 +21,10 @@ const LOST_MS = 600_000;
 
 export const PROBE_LOST = 'connect.probe-lost';
 
-function isProbeDue(last: ProbeRecord | undefined, nowMs: number): boolean {
-  return last === undefined || nowMs - last.sentAtMs >= (last.hasArrived ? EVERY_MS : LOST_MS);
+/** One that is known to be lost is soon followed by another. Until that is known it stands, for the checks of all buckets whose topic it is. */
+function isProbeDue(last: ProbeRecord | undefined, isLost: boolean, nowMs: number): boolean {
+  const everyMs = last?.hasArrived === false && (isLost || last.isLost) ? LOST_MS : EVERY_MS;
+  return last === undefined || Math.abs(nowMs - last.sentAtMs) >= everyMs;
 }
 
 /** Finds that the last probe of the bucket's topic was lost. Throws the store's fault. */
@@ -46,11 +48,11 @@ export async function probeFindings(
   ];
 }
 
-/** Whether the probe may be waiting in the queue for a worker: not if that is empty, or if events that were sent ten minutes later were received. */
+/** Whether the probe may be waiting in the queue for a worker: not if that is empty, or if all that came lately was sent ten minutes later. */
 async function mayWaitIn(state: StateStore, queue: ObservedQueue | undefined, sentAtMs: number): Promise<boolean> {
   if (Number(queue?.attributes['ApproximateNumberOfMessages']) === 0) return false;
   const notes = (await listAllRecords(state, 'bucket', bucketRecordSchema)).flatMap(({ eventQueues = [] }) => eventQueues);
-  return !notes.some(({ queueUrl, atMs, waitedMs = 0 }) => queueUrl === queue?.url && atMs - waitedMs >= sentAtMs + LOST_MS);
+  return !notes.some(({ queueUrl, sentFromMs = 0 }) => queueUrl === queue?.url && sentFromMs >= sentAtMs + LOST_MS);
 }
 
 /** Tally's own topic on the path of the bucket's events; undefined if there is none. */
@@ -73,7 +75,7 @@ export async function sendProbe(
   const ref = refs.probe(topicArn);
   const sentAtMs = clock.nowMs();
   // every visit comes here, and many buckets share the topic
-  if (!isProbeDue(await readRecord(state, ref, signal), sentAtMs)) return;
+  if (!isProbeDue(await readRecord(state, ref, signal), isLost, sentAtMs)) return;
   await updateRecord(state, ref, () => ({ topicArn, sentAtMs, hasArrived: false, isLost }));
   try {
     await aws.publish(topicArn, probeText({ topicArn, sentAtMs }), signal);

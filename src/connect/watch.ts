@@ -47,12 +47,13 @@ export function isCheckDue(record: Watched, nowMs: number, news?: News): boolean
 /** What processes know about the bucket now, which may be newer than the last check. */
 interface News {
   readonly isQueueMissing: boolean;
-  readonly isUnread: boolean;
+  /** An object for which S3 has just refused enrichment. */
+  readonly unreadKey: string | undefined;
 }
 
 function isNews({ findings, unread }: ConnectionCheck, news: News | undefined): boolean {
   const isQueueMissing = findings.some(({ code }) => code === 'connect.queue-missing');
-  return news !== undefined && (news.isQueueMissing !== isQueueMissing || news.isUnread !== (unread !== undefined));
+  return news !== undefined && (news.isQueueMissing !== isQueueMissing || (news.unreadKey !== undefined && unread === undefined));
 }
 
 /** Whether parts are being made or were removed on purpose, so that missing ones are no defect. */
@@ -72,8 +73,8 @@ function isChanging({ connection }: Pick<BucketRecord, 'connection'>, nowMs: num
 /** Something broken or unreadable is checked again after as long as it has lasted: it may be fixed, and is shown until the next check. */
 function intervalOf(last: ConnectionCheck, news: News | undefined): number {
   if (isNews(last, news)) return TROUBLE_CHECK_MS;
-  if (last.state !== 'broken' && last.state !== 'unknown') return CHECK_MS;
-  return Math.min(CHECK_MS, Math.max(TROUBLE_CHECK_MS, last.atMs - last.sinceMs));
+  if (last.state !== 'broken' && last.state !== 'unknown' && last.unread === undefined) return CHECK_MS;
+  return Math.min(CHECK_MS, Math.max(TROUBLE_CHECK_MS, last.atMs - (last.unread ?? last).sinceMs));
 }
 
 interface Checked extends Diagnosed {
@@ -94,11 +95,11 @@ interface AfterCheck {
 export function afterCheck(before: ConnectionCheck | undefined, checked: Checked): AfterCheck {
   const check = checkOf(before, checked);
   const gap = checked.isConnected ? gapOf(before, check) : undefined;
-  const isReadable = before?.unread !== undefined && check.unread === undefined;
+  const isReadable = checked.isReadAgain === true || (before?.unread !== undefined && check.unread === undefined);
   return { check, isReadable, ...(gap !== undefined && { gap }) };
 }
 
-function checkOf(before: ConnectionCheck | undefined, { findings, passesBoth, nowMs }: Checked): ConnectionCheck {
+function checkOf(before: ConnectionCheck | undefined, { findings, passesBoth, refusedKey, nowMs }: Checked): ConnectionCheck {
   const state = statusOf(findings);
   const brokenSinceMs = brokenSince(before, state, nowMs);
   return {
@@ -108,13 +109,17 @@ function checkOf(before: ConnectionCheck | undefined, { findings, passesBoth, no
     findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
     ...(passesBoth && { passesBoth }),
-    ...unreadOf(before, findings, nowMs),
+    ...unreadOf(before, { findings, refusedKey, nowMs }),
   };
 }
 
-function unreadOf(before: ConnectionCheck | undefined, findings: readonly Finding[], nowMs: number): Pick<ConnectionCheck, 'unread'> {
+function unreadOf(
+  before: ConnectionCheck | undefined,
+  { findings, refusedKey: key, nowMs }: Pick<Checked, 'findings' | 'nowMs'> & { readonly refusedKey: string | undefined },
+): Pick<ConnectionCheck, 'unread'> {
   const found = findings.find(({ code }) => code === NOT_ENRICHED);
-  if (found !== undefined) return { unread: { reason: found.what.slice(0, WHAT_LENGTH_MAX), sinceMs: before?.unread?.sinceMs ?? nowMs } };
+  if (found !== undefined && key !== undefined)
+    return { unread: { reason: found.what.slice(0, WHAT_LENGTH_MAX), sinceMs: before?.unread?.sinceMs ?? nowMs, key } };
   // an unknown result keeps what was known
   return before?.unread !== undefined && statusOf(findings) === 'unknown' ? { unread: before.unread } : {};
 }
@@ -135,27 +140,27 @@ interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
-/** Checks the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. */
-export type CheckConnection = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
+/** Checks the connection of one bucket and stores what it found. `unreadKey`: an object for which S3 has refused enrichment. Throws `connect.embedded` and the store's fault. */
+export type CheckConnection = (record: BucketRecord, signal?: AbortSignal, unreadKey?: string) => Promise<readonly Finding[]>;
 
 /** Creates the check. Its gap is stored before its result: after a kill in between, the gap is opened again. */
 export function createCheckConnection({ state, connections, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
-  return async function checkConnection(record, signal) {
+  return async function checkConnection(record, signal, unreadKey) {
     const { bucket, connection, provenAtMs } = record;
-    const { findings, passesBoth } = await connections.diagnose(record, signal);
+    const { findings, ...diagnosed } = await connections.diagnose(record, signal, unreadKey);
     const nowMs = clock.nowMs();
     const isAsRead = (current: BucketRecord | undefined): current is BucketRecord =>
       current !== undefined && isSameWay(current, record) && !isChanging(current, nowMs);
     // during an apply, the reads may mix the old state and the new one
     if (!isAsRead(await readRecord(state, refs.bucket(bucket), signal))) return findings;
     const isConnected = connection !== undefined || provenAtMs !== undefined;
-    const after = afterCheck(record.connectionCheck, { findings, passesBoth, isConnected, nowMs });
+    const after = afterCheck(record.connectionCheck, { ...diagnosed, findings, isConnected, nowMs });
     await openGap(record, after, signal);
     const { check } = after;
     await updateRecord(state, refs.bucket(bucket), (current) => (isAsRead(current) ? { ...current, connectionCheck: check } : undefined));
     if (check.state !== record.connectionCheck?.state) report(bucket, check);
     // with the configuration read, earlier arrivals may prove the connection
-    if (passesBoth && provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
+    if (diagnosed.passesBoth && provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
     return findings;
   };
 
@@ -199,9 +204,9 @@ function isSameWay(a: BucketRecord, b: BucketRecord): boolean {
 
 const UNREAD = 'until now, S3 refused what enrichment reads';
 
-function newsOf(...[troubles, record, nowMs]: Parameters<typeof troublesOf>) {
+function newsOf(...[troubles, record, nowMs]: Parameters<typeof troublesOf>): News {
   const { waitsFor, unread } = troublesOf(troubles, record, nowMs);
-  return { isQueueMissing: waitsFor?.code === 'queue.missing', isUnread: unread !== undefined };
+  return { isQueueMissing: waitsFor?.code === 'queue.missing', unreadKey: unread?.key };
 }
 
 interface VisitParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -222,7 +227,9 @@ export async function visitConnection(parts: VisitParts, { bucket }: BucketRecor
   // the sweep may have read the bucket some minutes ago
   const record = await readRecord(state, refs.bucket(bucket), signal);
   const nowMs = clock.nowMs();
-  if (record === undefined || !isCheckDue(record, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
+  if (record === undefined) return undefined;
+  const news = newsOf(await processes.troubles(), record, nowMs);
+  if (!isCheckDue(record, nowMs, news)) return undefined;
   const { connection } = record;
   if ((connection?.earlier ?? []).length > 0) {
     const refusal = await attempt(parts, "the earlier source's parts could not be removed", bucket, async () => {
@@ -232,7 +239,7 @@ export async function visitConnection(parts: VisitParts, { bucket }: BucketRecor
     // it stays due, because a dead process's lease ends only if it is looked at again within seconds
     if (refusal === 'connect.busy') return undefined;
   }
-  const findings = await checkConnection(record, signal);
+  const findings = await checkConnection(record, signal, news.unreadKey);
   const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
   if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
   const isLost = findings.some(({ code }) => code === PROBE_LOST);

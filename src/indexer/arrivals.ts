@@ -37,6 +37,8 @@ interface Note {
   atMs: number;
   /** The shortest wait of all: in a queue that is not behind, some event has waited for almost nothing. */
   waitedMs: number;
+  /** When the oldest was sent. */
+  sentFromMs: number;
   /** The last one of each kind. */
   readonly arrivals: Map<string, Arrival>;
 }
@@ -55,8 +57,8 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
   }
 
   async function storeQueues(bucket: string, queues: Map<string, Note>): Promise<void> {
-    for (const [queueUrl, { atMs, waitedMs, arrivals }] of queues) {
-      await storeQueue(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, arrivals);
+    for (const [queueUrl, { atMs, waitedMs, sentFromMs, arrivals }] of queues) {
+      await storeQueue(bucket, { queueUrl, atMs, sentFromMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, arrivals);
       if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
     }
   }
@@ -66,9 +68,10 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
       const atMs = clock.nowMs();
       const arrival = { dialect, family: familyOf(change), topicArn, happenedMs: happenedByMs({ sentAtMs, eventTimeMs }) };
       const queues = notes.get(bucket) ?? new Map<string, Note>();
-      const note = queues.get(queueUrl) ?? { atMs, waitedMs: atMs - sentAtMs, arrivals: new Map<string, Arrival>() };
+      const note = queues.get(queueUrl) ?? { atMs, waitedMs: atMs - sentAtMs, sentFromMs: sentAtMs, arrivals: new Map<string, Arrival>() };
       note.atMs = atMs;
       note.waitedMs = Math.min(note.waitedMs, atMs - sentAtMs);
+      note.sentFromMs = Math.min(note.sentFromMs, sentAtMs);
       noteArrival(note.arrivals, arrival);
       if (!queues.has(queueUrl)) notes.set(bucket, queues.set(queueUrl, note));
     },

@@ -41,6 +41,8 @@ export interface OpenCircuit {
   readonly level: CircuitLevel;
   /** The bucket; empty for the index store. */
   readonly name: string;
+  /** The object for which S3 refused an enrichment request. */
+  readonly key?: string;
   readonly fault: Fault;
   readonly sinceMs: number;
 }
@@ -70,8 +72,8 @@ export interface Circuits {
     target: BucketLocation,
     request: { readonly key: string; readonly sentAtMs: number; readonly fault?: Fault; readonly enriches?: boolean },
   ): void;
-  /** Notes that S3 answered an enrichment request for one object, or refused it. A refusal holds nothing back, because a policy may deny only a part of the bucket; the next answer ends it. */
-  readonly enrichmentAnswered: (bucket: string, refusal?: Fault) => void;
+  /** Notes that S3 refused an enrichment request for one object. That holds nothing back, because a policy may deny only a part of the bucket; the watch asks for that key again. */
+  readonly enrichmentRefused: (bucket: string, key: string, fault: Fault) => void;
   /** Notes that the bucket's index accepted a document, or refused it because it holds something newer. */
   accepted(bucket: string): void;
   /** Notes that an item of the bucket failed. `isWhole`: a request for this index alone failed, or the bucket's record could not be read. */
@@ -270,9 +272,8 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
       const ids = enriches && isOpen(ofBucket) ? [ofBucket, id] : [id];
       for (const each of ids) answered(each, fault, failure);
     },
-    enrichmentAnswered(bucket, fault) {
-      if (fault === undefined) refusals.delete(bucket);
-      else refusals.set(bucket, { level: 'enrichment', name: bucket, fault, sinceMs: clock.nowMs(), lastMs: clock.monotonicMs() });
+    enrichmentRefused(bucket, key, fault) {
+      refusals.set(bucket, { level: 'enrichment', name: bucket, key, fault, sinceMs: clock.nowMs(), lastMs: clock.monotonicMs() });
     },
     accepted: (bucket) => succeeded(`index ${bucket}`),
     indexFailed: (bucket, fault, { sentAtMs, isWhole = false }) => failed(`index ${bucket}`, fault, { sentAtMs, isEnough: isWhole }),

@@ -60,7 +60,7 @@ export interface Enricher {
 export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
-  readonly circuits: Pick<Circuits, 'mayTry' | 'notTried' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
+  readonly circuits: Pick<Circuits, 'mayTry' | 'notTried' | 'storageAnswered' | 'enrichmentRefused' | 'openOf'>;
   /** Aborted at the deadline of the stop; running requests then count as late. */
   readonly stopped: AbortSignal;
 }
@@ -94,17 +94,16 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   }
 
   async function ofObservation(request: EnrichRequest<ObjectState>): ReturnType<Enricher['ofObservation']> {
-    const { bucket, state } = request;
+    const { bucket, key, state } = request;
     if (!state.present) return { state, tags: NOT_ASKED_FOR };
     const asked = { ...request, state: asAskedFor(bucket.enrich, state) };
     if (bucket.enrich === 'none') return { state: asked.state, tags: NOT_ASKED_FOR };
     // only a HEAD has the user metadata, so this state is from a listing: S3 refused the HEAD, and would refuse another
     if (state.userMetadata === undefined) {
-      circuits.enrichmentAnswered(bucket.bucket, LISTED_FAULT);
+      circuits.enrichmentRefused(bucket.bucket, key, LISTED_FAULT);
       return { state: withoutReading(asked, LISTED), tags: bucket.enrich === 'tags' ? LISTED : NOT_ASKED_FOR };
     }
     report(bucket, 'head', { result: 'ok' });
-    circuits.enrichmentAnswered(bucket.bucket);
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
     const turns: Turns = new Map();
     if (!circuits.mayTry(enrichmentCircuits(bucket), turns, true)) return { state: withTags(asked, PAUSED), tags: PAUSED };
@@ -187,7 +186,6 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     try {
       const value = await ask();
       circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true });
-      circuits.enrichmentAnswered(bucket.bucket);
       return value === 'gone' ? { result: 'gone' } : { result: 'ok', value };
     } catch (error) {
       const fault = signal.aborted ? LATE_ANSWER : faultOf(error);
@@ -223,7 +221,7 @@ function noteFault(
   const { code } = request.fault;
   // a refusal of one object says nothing about the bucket: an observation would list it instead
   if (circuitOf(code) !== 'object') circuits.storageAnswered(bucket, { ...request, enriches: true });
-  else if (code === 'object.denied') circuits.enrichmentAnswered(bucket.bucket, request.fault);
+  else if (code === 'object.denied') circuits.enrichmentRefused(bucket.bucket, request.key, request.fault);
 }
 
 /** How one step of enriching one live document ended. */

@@ -6,6 +6,7 @@
  *
  * Machines' clocks differ, so a process measures by its own clock for how long another one's record has stayed the same.
  */
+import { defined } from '../base/defined.ts';
 import { mayBeFedBy, type BucketRecord } from '../records/bucket.ts';
 import { type Fault, faults } from '../base/fault.ts';
 import { processRecordSchema, SETTLED_MS, type Hidden, type ProcessRecord, type Trouble } from '../records/receiving.ts';
@@ -99,7 +100,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     const open = circuits
       .all()
       .filter(({ level }) => receiving !== undefined || (level === 'cluster' && isAlone))
-      .map(({ level, name, sinceMs, fault: { code, reason } }) => ({ level, name, code, reason, sinceMs }));
+      .map(({ level, name, key, sinceMs, fault: { code, reason } }) => ({ level, name, code, reason, sinceMs, ...defined({ key }) }));
     const receives = receiving === undefined ? [] : bucketQueueUrls.filter((url) => receiving.notReceiving(url) === undefined);
     return [
       {

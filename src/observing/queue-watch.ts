@@ -51,6 +51,8 @@ interface WatchDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly bucketQueueUrls: readonly string[];
   /** The setting; if undefined, each bucket queue's own redrive target is used. */
   readonly deadLetterQueueUrl: string | undefined;
+  /** Told after each reading how far SQS's clock is ahead of this machine's, by the first bucket queue that answered. */
+  readonly setClock?: (aheadMs: number) => void;
   /** Finds dead-letter queues of other regions, whose messages were on their way to the first bucket queue. */
   readonly farLetters?: ((signal?: AbortSignal) => Promise<readonly string[]>) | undefined;
 }
@@ -80,6 +82,8 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   async function readAll(signal: AbortSignal): Promise<void> {
     for (const url of bucketQueueUrls) await read(url, signal);
     readings += 1;
+    const answered = bucketQueueUrls.find((url) => !faults.has(url));
+    if (answered !== undefined) dependencies.setClock?.(attributes.get(answered)?.sqsAheadMs ?? 0);
     // if one of the queues could not be read, their sum is unknown
     if (firstFault(bucketQueueUrls) === undefined) report('bucket', bucketQueueUrls);
     await findFar(signal);

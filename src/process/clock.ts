@@ -43,13 +43,27 @@ export function createElapsed({ wallMs, steadyMs }: { readonly wallMs: () => num
 /** Less than this is no error: SQS tells its time in whole seconds, after the answer's way. */
 const AGREES_MS = 60_000;
 
+/** A clock that keeps another's time. */
+export interface SetClock {
+  readonly clock: Clock;
+  /** Sets it: the other is ahead of the own one by so much. */
+  readonly set: (aheadMs: number) => void;
+}
+
 /**
- * Creates the clock that keeps another's time: `own`, set by how far the other is ahead (`aheadMs`; unknown: 0) if that is more than a
- * minute. So workers on machines whose clocks are wrong by days agree on what is due, what is old, and when a gap was seen.
+ * Creates the clock that keeps the time of the one it was last set by, where that differs from `own` by more than a minute. So workers
+ * on machines whose clocks are wrong by days agree on what is due, what is old, and when a gap was seen. If the own wall clock has been
+ * set since, as by NTP, or the machine was suspended, it counts alone until the next setting.
  */
-export function createSetClock(own: Clock, aheadMs: () => number): Clock {
-  const setMs = (): number => (Math.abs(aheadMs()) > AGREES_MS ? aheadMs() : 0);
-  return { ...own, nowMs: () => own.nowMs() + setMs() };
+export function createSetClock(own: Clock): SetClock {
+  const leadMs = (): number => own.nowMs() - own.steadyMs();
+  let known = { aheadMs: 0, leadMs: 0 };
+  return {
+    clock: { ...own, nowMs: () => own.nowMs() + (Math.abs(leadMs() - known.leadMs) <= AGREES_MS ? known.aheadMs : 0) },
+    set(aheadMs) {
+      known = { aheadMs: Math.abs(aheadMs) > AGREES_MS ? aheadMs : 0, leadMs: leadMs() };
+    },
+  };
 }
 
 /** The clock of this machine. An aborted sleep rejects with the signal's reason. */

@@ -134,8 +134,8 @@ export const connectionCheckSchema = z.object({
   brokenSinceMs: z.number().optional(),
   /** Tally has verified that the notification configuration sends every created and removed event to the bucket's topic or queue. */
   passesBoth: z.literal(true).optional(),
-  /** What prevents the enrichment of the bucket's documents, and since when. */
-  unread: z.object({ reason: z.string(), sinceMs: z.number() }).optional(),
+  /** What prevents the enrichment of the bucket's documents, and since when. `key`: the object for which S3 refused it. */
+  unread: z.object({ reason: z.string(), sinceMs: z.number(), key: z.string() }).optional(),
 });
 export type ConnectionCheck = z.infer<typeof connectionCheckSchema>;
 
@@ -145,6 +145,8 @@ const eventQueueSchema = z.object({
   atMs: z.number(),
   /** How long events had waited in it by then; absent if not noticeably long. */
   waitedMs: z.number().optional(),
+  /** When the oldest of the events that came in the minute before was sent, by SQS's clock. */
+  sentFromMs: z.number().optional(),
 });
 export type EventQueue = z.infer<typeof eventQueueSchema>;
 

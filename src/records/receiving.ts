@@ -11,6 +11,8 @@ const troubleSchema = z.object({
   code: z.string(),
   reason: z.string(),
   sinceMs: z.number(),
+  /** Of enrichment: an object for which S3 refused it. */
+  key: z.string().exactOptional(),
   /** Of a queue: the other bucket queues. */
   otherQueues: z.array(z.string()).optional(),
 });

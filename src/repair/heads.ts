@@ -91,7 +91,7 @@ const NO_CIRCUITS: EnricherDependencies['circuits'] = {
   notTried: () => undefined,
   openOf: () => undefined,
   storageAnswered: () => undefined,
-  enrichmentAnswered: () => undefined,
+  enrichmentRefused: () => undefined,
 };
 
 /**

@@ -7,6 +7,7 @@ import { TOMBSTONE_LIFE_MS } from '../ordering/constants.ts';
 import type { ObjectMaintenance, IndexWrite, ObjectIndex, AuditStore, WithPorts } from '../store/store.ts';
 import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
 import { sideBySide } from '../process/async.ts';
+import type { Clock } from '../process/clock.ts';
 import { createHash, randomUUID } from 'node:crypto';
 import { compareEveryMs, type BucketRecord } from '../records/bucket.ts';
 import { movedMarks } from '../records/position.ts';
@@ -31,6 +32,8 @@ const BATCH_TOMBSTONES = 500;
 interface TombstoneParts extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'position'>;
   readonly maintenance: Pick<ObjectMaintenance, 'purge'>;
+  /** By which a tombstone is old; the clock's, or an earlier time. */
+  readonly purgeClock: Pick<Clock, 'nowMs'>;
 }
 
 /**
@@ -38,7 +41,7 @@ interface TombstoneParts extends WithPorts<'state' | 'clock'> {
  * feed who stands before the mark learns that it must begin again.
  */
 export async function visitTombstones(
-  { state, objects, maintenance, clock }: TombstoneParts,
+  { state, objects, maintenance, clock, purgeClock }: TombstoneParts,
   { bucket }: Pick<BucketRecord, 'bucket'>,
   signal: AbortSignal,
 ): Promise<number> {
@@ -51,7 +54,7 @@ export async function visitTombstones(
   });
   const upTo = record?.purge?.upTo;
   if (upTo === undefined) return 0;
-  const deletedBeforeMs = now.atMs - TOMBSTONE_LIFE_MS;
+  const deletedBeforeMs = purgeClock.nowMs() - TOMBSTONE_LIFE_MS;
   const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
   let purged = 0;
   for (;;) {

@@ -56,10 +56,11 @@ type Planned = readonly [Schedule, Visit, DueOf?];
 export function startCalendar(core: CalendarParts, signal: AbortSignal): void {
   const { settings, connections, closeGaps, compareIntervalMs: intervalMs, clock } = core;
   // what is deleted for its age is that old by this machine's clock as well, in case SQS's is the wrong one
-  const purging = { ...core, clock: { ...clock, nowMs: () => Math.min(clock.nowMs(), systemClock.nowMs()) } };
+  const purgeClock = { ...clock, nowMs: () => Math.min(clock.nowMs(), systemClock.nowMs()) };
+  const purging = { ...core, clock: purgeClock };
   const schedules = createSchedules(core);
   schedules.every(CLOSE_GAPS, closeGaps, signal);
-  schedules.every(TIDY_JOBS, () => tidyJobs(core), signal);
+  schedules.every(TIDY_JOBS, () => tidyJobs(purging), signal);
   schedules.every(PURGE_AUDIT, (own) => purgeAudit(purging, settings.TALLY_AUDIT_RETENTION_DAYS, own), signal);
   schedules.every(PURGE_API_KEYS, (own) => purgeApiKeys(purging, own), signal);
   schedules.every(PURGE_LOGINS, (own) => purgeLogins(purging, own), signal);
@@ -68,7 +69,7 @@ export function startCalendar(core: CalendarParts, signal: AbortSignal): void {
   const observe = observerOf(core);
   const sweeps: Readonly<Record<Sweep, Planned | undefined>> = {
     unsettled: [SWEEP_UNSETTLED, createVisitUnsettled({ ...core, observe }), (own) => unsettledDue(core, own)],
-    tombstones: [PURGE_TOMBSTONES, (bucket, own) => visitTombstones(purging, bucket, own)],
+    tombstones: [PURGE_TOMBSTONES, (bucket, own) => visitTombstones({ ...core, purgeClock }, bucket, own)],
     lifecycle: [FOLLOW_LIFECYCLE, createVisitLifecycle({ ...core, observe })],
     // in embedded mode there are none
     connections: connections && [

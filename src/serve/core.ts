@@ -125,7 +125,7 @@ export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
 
 /** Creates the shared parts. Connections are made and data is read only when a part is used. */
 export async function createCore(settings: Settings, addresses: AwsAddresses, queueUrls: Queues, telemetry: Telemetry) {
-  const clock = createSetClock(systemClock, () => queueWatch.sqsAheadMs());
+  const { clock, set: setClock } = createSetClock(systemClock);
   const store = await createStore(settings, addresses, { clock, telemetry });
   const clientOptions = {
     ...addresses,
@@ -148,7 +148,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const isEmbedded = isEmbeddedServer(addresses);
   const provisioner = createProvisioner({ aws, queueUrl, clock });
   const farLetters = isEmbedded || queueUrl === undefined ? undefined : createFarLetters({ ...ports, aws: provisioner, queueUrl });
-  const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter, farLetters });
+  const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter, farLetters, setClock });
   const gaps = createGapReports(ports);
   const connectBucket = createConnectBucket({ ...ports, gaps, isEmbedded });
   const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
@@ -168,7 +168,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     jobs: createReindexJobs(ports),
     processes: createProcesses(ports),
     checkConnection: createCheckConnection({ ...ports, connections, gaps }),
-    keys: createKeys({ ...store, clock, telemetry }, settings),
+    keys: createKeys(store, settings, telemetry),
     compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000,
   };
   const everyoneReads = settings.TALLY_READERS === 'everyone';
@@ -205,13 +205,16 @@ function webhookUrlOf({ TALLY_EVENTS_ADDRESS: at }: Settings): (bucket: string) 
 }
 
 /** How callers are known: the rules of logins, and API keys. */
-function createKeys({ state, audit, clock, telemetry }: WithPorts<'state' | 'audit' | 'clock' | 'telemetry'>, settings: Settings) {
+function createKeys({ state, audit }: Store, settings: Settings, telemetry: Telemetry) {
+  // no other server says until when a credential is valid
+  const clock = systemClock;
   const rules = loginRulesOf(settings);
   const liveKeys = createLiveKeys({ state, rules, clock });
   // shared by everything that checks credentials
   const attempts = createFailedAttempts({ audit, clock, telemetry, host: hostname() });
   const keyUses = createKeyUses({ audit, clock, telemetry });
   return {
+    clock,
     rules,
     liveKeys,
     attempts,

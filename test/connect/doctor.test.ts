@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { readRecord, refs } from '../../src/store/stored.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { doctor } from '../../src/connect/diagnose.ts';
 import { RequestError } from '../../src/base/request-error.ts';
@@ -178,6 +179,23 @@ describe('the doctor', () => {
       },
     ]);
     expect(await world.diagnose({ enrich: 'none' })).toEqual([]);
+  });
+
+  it('Fix: asks again for the object whose tags S3 refused, whatever it answers for others', async () => {
+    const world = await applied('notification');
+    const { storage } = world;
+    for (const key of ['a', 'secret/k']) storage.put('photos', key, {});
+    const readTags = storage.readTags.bind(storage);
+    storage.readTags = (at, version, ...more) =>
+      version.key === 'secret/k' ? Promise.reject(new FaultError('object.denied', '403')) : readTags(at, version, ...more);
+    const record = { ...(await readRecord(world.state, refs.bucket('photos')))!, enrich: 'tags' as const };
+    const found = async (key?: string) => world.connections.diagnose(record, undefined, key);
+    expect(await found()).toMatchObject({ findings: [], isReadAgain: false });
+    expect(await found('secret/k')).toMatchObject({ findings: [{ code: 'connect.not-enriched' }], refusedKey: 'secret/k' });
+    storage.readTags = readTags;
+    expect(await found('secret/k')).toMatchObject({ findings: [], isReadAgain: true });
+    // nothing is missing of what is gone
+    expect(await found('secret/gone')).toMatchObject({ findings: [], isReadAgain: false });
   });
 
   it('says how to create a bucket queue that was deleted, which no further look brings back', async () => {

@@ -185,11 +185,11 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   it('takes from the overview no more presses than it must', async () => {
     const { page } = await panel.open(undefined, {});
     const pressed = await countPresses(page);
-    for (const [act, presses, way] of ways) {
+    for (const [goal, presses, way] of ways) {
       await openPanel(page, panel.world().url);
       const before = await pressed();
       await way(page);
-      expect((await pressed()) - before, act).toBe(presses);
+      expect((await pressed()) - before, goal).toBe(presses);
     }
   });
 

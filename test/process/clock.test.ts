@@ -65,12 +65,29 @@ describe('the clock of durations', () => {
   });
 });
 
+const DAY_MS = 86_400_000;
+
 it.each([
-  [-8 * 86_400_000, -8 * 86_400_000],
+  [-8 * DAY_MS, -8 * DAY_MS],
   [60_001, 60_001],
   [-60_000, 0],
   [0, 0],
 ])("keeps another's time only where the clocks differ by more than a minute: %d ms ahead", (aheadMs, setMs) => {
   const own = createFakeClock();
-  expect(createSetClock(own, () => aheadMs).nowMs() - own.nowMs()).toBe(setMs);
+  const { clock, set } = createSetClock(own);
+  set(aheadMs);
+  expect(clock.nowMs() - own.nowMs()).toBe(setMs);
+});
+
+it("keeps its own time once it was set itself, until another's is known again", () => {
+  const fake = createFakeClock();
+  let setMs = -8 * DAY_MS;
+  const own = { ...fake, nowMs: () => fake.nowMs() + setMs };
+  const { clock, set } = createSetClock(own);
+  set(8 * DAY_MS);
+  expect(clock.nowMs()).toBe(fake.nowMs());
+  setMs = 0;
+  expect(clock.nowMs()).toBe(fake.nowMs());
+  set(0);
+  expect(clock.nowMs()).toBe(fake.nowMs());
 });

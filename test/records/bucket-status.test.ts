@@ -211,7 +211,7 @@ describe('the status of a bucket', () => {
       sinceMs: 3,
       act: 'doctor',
     });
-    const { connectionCheck } = check('degraded', { unread: { reason: 'HEAD: 403', sinceMs: 4 } });
+    const { connectionCheck } = check('degraded', { unread: { reason: 'HEAD: 403', sinceMs: 4, key: 'k' } });
     expect(statusOf({ record: { enrich: 'tags', connectionCheck } })).toMatchObject({ sentence: lack, sinceMs: 4 });
     const unenriched = { jobId: 'job-1', count: 5, atMs: 6 };
     expect(statusOf({ record: { enrich: 'head', unenriched } })).toMatchObject({

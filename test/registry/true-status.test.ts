@@ -138,7 +138,13 @@ async function createWorld() {
     gaps,
     clock,
     telemetry,
-    connections: { diagnose: async () => ({ findings: found(), passesBoth: true }) },
+    connections: {
+      diagnose: async (_record, _signal, unreadKey) => ({
+        findings: found(),
+        passesBoth: true,
+        ...(fault === 'enrichment' ? { refusedKey: 'a/1' } : { isReadAgain: unreadKey !== undefined }),
+      }),
+    },
   });
   const connections = { removeEarlier: async () => undefined, probe: async () => undefined };
   const watching = { state, clock, telemetry, processes, connections, checkConnection };
@@ -222,8 +228,8 @@ async function createWorld() {
       if (fault === 'enrichment' && inBucket.has(message.key)) {
         inIndex.set(message.key, -version);
         known.add(message.key);
-        circuits.enrichmentAnswered(BUCKET, { code: 'object.denied', reason: 'no' });
-      } else circuits.enrichmentAnswered(BUCKET);
+        circuits.enrichmentRefused(BUCKET, message.key, { code: 'object.denied', reason: 'no' });
+      }
       circuits.accepted(BUCKET);
       hiddenMessages.settled(id);
       queue.delete(id);

@@ -51,7 +51,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
       unsettledDue({ maintenance, clock }, signal),
     ),
     tombstoneSweep: createSweep(parts, 'tombstones', (bucket, signal) =>
-      visitTombstones({ state, objects, maintenance, clock }, bucket, signal),
+      visitTombstones({ state, objects, maintenance, clock, purgeClock: clock }, bucket, signal),
     ),
   };
 }

@@ -85,12 +85,10 @@ describe('the feed', () => {
       const { objects, maintenance, parts, read, write } = await setUp();
       const followers = Array.from({ length: 3 }, () => createFollower<string>());
       const pageOf = (after: string | undefined) => read({ limit: random.integer(1, 5), ...(after !== undefined && { after }) });
-      const sweep = (nowMs: number) =>
-        visitTombstones(
-          { ...parts, maintenance, clock: createFakeClock({ startMs: nowMs }) },
-          { bucket: BUCKET },
-          new AbortController().signal,
-        );
+      const sweep = (nowMs: number) => {
+        const clock = createFakeClock({ startMs: nowMs });
+        return visitTombstones({ ...parts, maintenance, clock, purgeClock: clock }, { bucket: BUCKET }, new AbortController().signal);
+      };
       let nowMs = Date.UTC(2026, 0, 1);
       for (let clock = 1; clock <= 150; clock += 1) {
         const key = `k${random.integer(1, 12)}`;
