@@ -92,12 +92,7 @@ async function clockFindings(
 }
 
 /** Finds what is wrong with a bucket's connection. Throws only `connect.embedded`. */
-export async function diagnose(
-  parts: DiagnoseParts,
-  record: BucketRecord,
-  signal?: AbortSignal,
-  unreadKey = record.connectionCheck?.unread?.key,
-): Promise<Diagnosed> {
+export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signal?: AbortSignal, unreadKey?: string): Promise<Diagnosed> {
   try {
     const connection = await diagnoseConnection(parts, record, signal);
     const { refused, isReadAgain } = await readEnrichment(parts, record, unreadKey, signal);
@@ -139,7 +134,7 @@ function askedOf({ bucket, provenAtMs, connection }: BucketRecord): ConnectionRe
 }
 
 /**
- * Reads what enrichment reads, for the object that S3 refused, because a policy may deny only a part of the bucket, and for the first one.
+ * Reads what enrichment reads, for the objects that S3 refused, because a policy may deny only a part of the bucket, and for the first one.
  * Other checks find that S3 does not answer or that the bucket cannot be listed.
  */
 async function readEnrichment(
@@ -148,15 +143,19 @@ async function readEnrichment(
   unreadKey: string | undefined,
   signal?: AbortSignal,
 ): Promise<{ readonly refused?: RefusedObject; readonly isReadAgain: boolean }> {
-  const none = { isReadAgain: false };
-  if (record.enrich === 'none') return none;
-  const again = unreadKey === undefined ? 'gone' : await readObject(parts, record, unreadKey, signal);
-  if (typeof again === 'object') return { ...none, refused: again };
+  let isReadAgain = false;
+  if (record.enrich === 'none') return { isReadAgain };
+  for (const key of new Set([record.connectionCheck?.unread?.key, unreadKey])) {
+    if (key === undefined) continue;
+    const found = await readObject(parts, record, key, signal);
+    if (typeof found === 'object') return { refused: found, isReadAgain: false };
+    isReadAgain ||= found === 'read';
+  }
   const { bucket, region, account } = record;
   const first = await parts.storage.firstKey({ bucket, region, account }, signal).catch(() => undefined);
   signal?.throwIfAborted();
   const found = first === undefined ? 'gone' : await readObject(parts, record, first, signal);
-  return typeof found === 'object' ? { ...none, refused: found } : { isReadAgain: again === 'read' };
+  return typeof found === 'object' ? { refused: found, isReadAgain: false } : { isReadAgain };
 }
 
 interface RefusedObject {
