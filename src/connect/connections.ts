@@ -78,6 +78,7 @@ export function createConnections(parts: ConnectionParts) {
       removeParts(changing, bucket, keepAws, signal),
     removeEarlier: (bucket: string, signal?: AbortSignal) => removeEarlier(changing, bucket, signal),
     probe: (spec: ConnectionSpec, isLost: boolean, signal?: AbortSignal) => sendProbe({ state, clock, aws }, spec, isLost, signal),
-    diagnose: (record: BucketRecord, signal?: AbortSignal, unreadKey?: string) => diagnose({ ...parts, lookAt }, record, signal, unreadKey),
+    diagnose: (record: BucketRecord, signal?: AbortSignal, refusedKey?: string) =>
+      diagnose({ ...parts, lookAt }, record, signal, refusedKey),
   };
 }

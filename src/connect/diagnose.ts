@@ -21,14 +21,20 @@ interface DiagnoseParts extends ConnectionParts {
   readonly lookAt: LookAt;
 }
 
+/** An object for which S3 refuses what enrichment reads, and why. */
+export interface Refused {
+  readonly key: string;
+  readonly reason: string;
+}
+
 export interface Diagnosed {
   readonly findings: readonly Finding[];
   /** The notification configuration sends every created and removed event to the bucket's topic or queue. */
   readonly passesBoth: boolean;
-  /** An object for which S3 refuses what enrichment reads. */
-  readonly refusedKey?: string;
-  /** What S3 had refused for an object could be read. */
-  readonly isReadAgain?: boolean;
+  /** S3 refuses what enrichment reads. */
+  readonly refused?: Refused;
+  /** What enrichment reads could be read, for the object that S3 had refused too. */
+  readonly isReadable?: boolean;
 }
 
 interface DoctorParts extends WithPorts<'state' | 'clock'> {
@@ -91,13 +97,16 @@ async function clockFindings(
   return [degraded(CLOCK_SKEW, what, why, 'timedatectl status')];
 }
 
-/** Finds what is wrong with a bucket's connection. Throws only `connect.embedded`. */
-export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signal?: AbortSignal, unreadKey?: string): Promise<Diagnosed> {
+/** Finds what is wrong with a bucket's connection. `refusedKey`: an object for which S3 has refused enrichment. Throws only `connect.embedded`. */
+export async function diagnose(parts: DiagnoseParts, record: BucketRecord, signal?: AbortSignal, refusedKey?: string): Promise<Diagnosed> {
   try {
     const connection = await diagnoseConnection(parts, record, signal);
-    const { refused, isReadAgain } = await readEnrichment(parts, record, unreadKey, signal);
-    if (refused === undefined) return { ...connection, isReadAgain };
-    return { ...connection, findings: [...connection.findings, refused.finding], refusedKey: refused.key };
+    const enrichment = await readEnrichment(parts, record, refusedKey, signal);
+    const { refused } = enrichment;
+    if (refused === undefined) return { ...connection, ...enrichment };
+    const why = 'searches by tags and metadata miss objects. Once S3 answers, a re-index fills it in';
+    const found = degraded(NOT_ENRICHED, refused.reason, why, adviceAbout('object.denied', record.bucket));
+    return { ...connection, ...enrichment, findings: [...connection.findings, found] };
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
@@ -133,35 +142,39 @@ function askedOf({ bucket, provenAtMs, connection }: BucketRecord): ConnectionRe
   return { bucket, source, enrich, bucket_account: bucketAccount, wired_by_hand: byHand === true, ...defined({ topic_arn: topicArn }) };
 }
 
+/** For how long a refusal counts whose object is gone, which shows nothing. */
+const GONE_MS = 3_600_000;
+
 /**
- * Reads what enrichment reads, for the objects that S3 refused, because a policy may deny only a part of the bucket, and for the first one.
- * Other checks find that S3 does not answer or that the bucket cannot be listed.
+ * Reads what enrichment reads, for the objects that S3 refused, because a policy may deny only a part of the bucket; else for the first
+ * one. Other checks find that S3 does not answer or that the bucket cannot be listed.
  */
 async function readEnrichment(
   parts: DiagnoseParts,
   record: BucketRecord,
-  unreadKey: string | undefined,
+  refusedKey: string | undefined,
   signal?: AbortSignal,
-): Promise<{ readonly refused?: RefusedObject; readonly isReadAgain: boolean }> {
-  let isReadAgain = false;
-  if (record.enrich === 'none') return { isReadAgain };
-  for (const key of new Set([record.connectionCheck?.unread?.key, unreadKey])) {
-    if (key === undefined) continue;
-    const found = await readObject(parts, record, key, signal);
-    if (typeof found === 'object') return { refused: found, isReadAgain: false };
-    isReadAgain ||= found === 'read';
+): Promise<Pick<Diagnosed, 'refused' | 'isReadable'>> {
+  if (record.enrich === 'none') return { isReadable: true };
+  const { unread } = record.connectionCheck ?? {};
+  const found = new Set<Reading>();
+  const suspects = new Set([unread?.key, refusedKey].filter((key) => key !== undefined));
+  for (const key of suspects.size > 0 ? suspects : await firstKeyOf(parts, record, signal)) {
+    const each = await readObject(parts, record, key, signal);
+    if (typeof each === 'object') return { refused: each };
+    found.add(each);
   }
-  const { bucket, region, account } = record;
-  const first = await parts.storage.firstKey({ bucket, region, account }, signal).catch(() => undefined);
-  signal?.throwIfAborted();
-  const found = first === undefined ? 'gone' : await readObject(parts, record, first, signal);
-  return typeof found === 'object' ? { refused: found, isReadAgain: false } : { isReadAgain };
+  const isOver = unread !== undefined && parts.clock.nowMs() - unread.sinceMs >= GONE_MS;
+  return { isReadable: !found.has('unanswered') && (isOver || found.has('read')) };
 }
 
-interface RefusedObject {
-  readonly key: string;
-  readonly finding: Finding;
+async function firstKeyOf({ storage }: DiagnoseParts, { bucket, region, account }: BucketRecord, signal?: AbortSignal) {
+  const key = await storage.firstKey({ bucket, region, account }, signal).catch(() => undefined);
+  signal?.throwIfAborted();
+  return key === undefined ? [] : [key];
 }
+
+type Reading = 'read' | 'gone' | 'unanswered';
 
 /** Reads for one object what enrichment reads. */
 async function readObject(
@@ -169,7 +182,7 @@ async function readObject(
   { bucket, region, account, enrich }: BucketRecord,
   key: string,
   signal?: AbortSignal,
-): Promise<RefusedObject | 'read' | 'gone' | 'unanswered'> {
+): Promise<Refused | Reading> {
   const at = { bucket, region, account };
   try {
     const head = await storage.readVersion(at, { key }, signal);
@@ -178,10 +191,7 @@ async function readObject(
   } catch (error) {
     signal?.throwIfAborted();
     const { code, reason } = faultOf(error);
-    if (code !== 'object.denied') return 'unanswered';
-    const why = 'searches by tags and metadata miss objects. Once S3 answers, a re-index fills it in';
-    const what = `S3 refuses the requests that enrich ${bucket}: ${reason}`;
-    return { key, finding: degraded(NOT_ENRICHED, what, why, adviceAbout(code, bucket)) };
+    return code === 'object.denied' ? { key, reason: `S3 refuses the requests that enrich ${bucket}: ${reason}` } : 'unanswered';
   }
 }
 

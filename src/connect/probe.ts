@@ -8,7 +8,7 @@
 import { probeText } from '../events/envelope.ts';
 import { bucketRecordSchema, type ConnectionSpec } from '../records/bucket.ts';
 import type { ProbeRecord } from '../records/receiving.ts';
-import type { StateStore, WithPorts } from '../store/store.ts';
+import type { WithPorts } from '../store/store.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import type { Provisioner } from './aws/provisioner.ts';
 import { broken, type Finding } from './finding.rules.ts';
@@ -37,7 +37,7 @@ export async function probeFindings(
   const last = topicArn === undefined ? undefined : await readRecord(state, refs.probe(topicArn));
   if (last === undefined || last.hasArrived) return [];
   const { sentAtMs } = last;
-  if (!last.isLost && (clock.nowMs() - sentAtMs < LOST_MS || (await mayWaitIn(state, queue, sentAtMs)))) return [];
+  if (!last.isLost && (clock.nowMs() - sentAtMs < LOST_MS || (await mayWaitIn({ state, clock }, queue, sentAtMs)))) return [];
   return [
     broken(
       PROBE_LOST,
@@ -49,10 +49,15 @@ export async function probeFindings(
 }
 
 /** Whether the probe may be waiting in the queue for a worker: not if that is empty, or if all that came lately was sent ten minutes later. */
-async function mayWaitIn(state: StateStore, queue: ObservedQueue | undefined, sentAtMs: number): Promise<boolean> {
+async function mayWaitIn(
+  { state, clock }: WithPorts<'state' | 'clock'>,
+  queue: ObservedQueue | undefined,
+  sentAtMs: number,
+): Promise<boolean> {
   if (Number(queue?.attributes['ApproximateNumberOfMessages']) === 0) return false;
   const notes = (await listAllRecords(state, 'bucket', bucketRecordSchema)).flatMap(({ eventQueues = [] }) => eventQueues);
-  return !notes.some(({ queueUrl, sentFromMs = 0 }) => queueUrl === queue?.url && sentFromMs >= sentAtMs + LOST_MS);
+  const late = notes.filter(({ queueUrl, atMs }) => queueUrl === queue?.url && clock.nowMs() - atMs < LOST_MS);
+  return late.length === 0 || late.some(({ sentFromMs = 0 }) => sentFromMs < sentAtMs + LOST_MS);
 }
 
 /** Tally's own topic on the path of the bucket's events; undefined if there is none. */

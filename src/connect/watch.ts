@@ -12,10 +12,10 @@
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../records/bucket.ts';
 import { FaultError } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
-import { omit } from '../base/defined.ts';
+import { defined, omit } from '../base/defined.ts';
 import { printable } from '../base/texts.ts';
-import type { Diagnosed } from './diagnose.ts';
-import { NOT_ENRICHED, statusOf, type Finding } from './finding.rules.ts';
+import type { Diagnosed, Refused } from './diagnose.ts';
+import { statusOf, type Finding } from './finding.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { DueOf, Visit } from '../observing/sweep.ts';
 import { type GapReports, noteArrivals, openChangeGap, markDirty } from '../observing/gaps.ts';
@@ -47,13 +47,13 @@ export function isCheckDue(record: Watched, nowMs: number, news?: News): boolean
 /** What processes know about the bucket now, which may be newer than the last check. */
 interface News {
   readonly isQueueMissing: boolean;
-  /** An object for which S3 has just refused enrichment. */
-  readonly unreadKey: string | undefined;
+  /** S3 has just refused enrichment for an object. */
+  readonly refused: Refused | undefined;
 }
 
 function isNews({ findings, unread }: ConnectionCheck, news: News | undefined): boolean {
   const isQueueMissing = findings.some(({ code }) => code === 'connect.queue-missing');
-  return news !== undefined && (news.isQueueMissing !== isQueueMissing || (news.unreadKey !== undefined && unread === undefined));
+  return news !== undefined && (news.isQueueMissing !== isQueueMissing || (news.refused !== undefined && unread === undefined));
 }
 
 /** Whether parts are being made or were removed on purpose, so that missing ones are no defect. */
@@ -95,11 +95,12 @@ interface AfterCheck {
 export function afterCheck(before: ConnectionCheck | undefined, checked: Checked): AfterCheck {
   const check = checkOf(before, checked);
   const gap = checked.isConnected ? gapOf(before, check) : undefined;
-  const isReadable = checked.isReadAgain === true || (before?.unread !== undefined && check.unread === undefined);
+  const isReadable = before?.unread !== undefined && check.unread === undefined;
   return { check, isReadable, ...(gap !== undefined && { gap }) };
 }
 
-function checkOf(before: ConnectionCheck | undefined, { findings, passesBoth, refusedKey, nowMs }: Checked): ConnectionCheck {
+function checkOf(before: ConnectionCheck | undefined, checked: Checked): ConnectionCheck {
+  const { findings, passesBoth, nowMs } = checked;
   const state = statusOf(findings);
   const brokenSinceMs = brokenSince(before, state, nowMs);
   return {
@@ -109,19 +110,15 @@ function checkOf(before: ConnectionCheck | undefined, { findings, passesBoth, re
     findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
     ...(passesBoth && { passesBoth }),
-    ...unreadOf(before, { findings, refusedKey, nowMs }),
+    ...unreadOf(before?.unread, checked),
   };
 }
 
-function unreadOf(
-  before: ConnectionCheck | undefined,
-  { findings, refusedKey: key, nowMs }: Pick<Checked, 'findings' | 'nowMs'> & { readonly refusedKey: string | undefined },
-): Pick<ConnectionCheck, 'unread'> {
-  const found = findings.find(({ code }) => code === NOT_ENRICHED);
-  if (found !== undefined && key !== undefined)
-    return { unread: { reason: found.what.slice(0, WHAT_LENGTH_MAX), sinceMs: before?.unread?.sinceMs ?? nowMs, key } };
-  // an unknown result keeps what was known
-  return before?.unread !== undefined && statusOf(findings) === 'unknown' ? { unread: before.unread } : {};
+/** A refusal lasts until a check can read, and none came in the meantime: then one re-index fills in what is missing. */
+function unreadOf(before: ConnectionCheck['unread'], { refused, isReadable, nowMs }: Checked): Pick<ConnectionCheck, 'unread'> {
+  if (refused !== undefined)
+    return { unread: { key: refused.key, reason: refused.reason.slice(0, WHAT_LENGTH_MAX), sinceMs: before?.sinceMs ?? nowMs } };
+  return before === undefined || isReadable === true ? {} : { unread: before };
 }
 
 /** Since when events have been lost, as far as is known. */
@@ -140,21 +137,21 @@ interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
-/** Checks the connection of one bucket and stores what it found. `unreadKey`: an object for which S3 has refused enrichment. Throws `connect.embedded` and the store's fault. */
-export type CheckConnection = (record: BucketRecord, signal?: AbortSignal, unreadKey?: string) => Promise<readonly Finding[]>;
+/** Checks the connection of one bucket and stores what it found. `refused`: S3 has just refused enrichment for this object. Throws `connect.embedded` and the store's fault. */
+export type CheckConnection = (record: BucketRecord, signal?: AbortSignal, refused?: Refused) => Promise<readonly Finding[]>;
 
 /** Creates the check. Its gap is stored before its result: after a kill in between, the gap is opened again. */
 export function createCheckConnection({ state, connections, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
-  return async function checkConnection(record, signal, unreadKey) {
+  return async function checkConnection(record, signal, fresh) {
     const { bucket, connection, provenAtMs } = record;
-    const { findings, ...diagnosed } = await connections.diagnose(record, signal, unreadKey);
+    const { findings, refused = fresh, ...diagnosed } = await connections.diagnose(record, signal, fresh?.key);
     const nowMs = clock.nowMs();
     const isAsRead = (current: BucketRecord | undefined): current is BucketRecord =>
       current !== undefined && isSameWay(current, record) && !isChanging(current, nowMs);
     // during an apply, the reads may mix the old state and the new one
     if (!isAsRead(await readRecord(state, refs.bucket(bucket), signal))) return findings;
     const isConnected = connection !== undefined || provenAtMs !== undefined;
-    const after = afterCheck(record.connectionCheck, { ...diagnosed, findings, isConnected, nowMs });
+    const after = afterCheck(record.connectionCheck, { ...diagnosed, ...defined({ refused }), findings, isConnected, nowMs });
     await openGap(record, after, signal);
     const { check } = after;
     await updateRecord(state, refs.bucket(bucket), (current) => (isAsRead(current) ? { ...current, connectionCheck: check } : undefined));
@@ -206,7 +203,8 @@ const UNREAD = 'until now, S3 refused what enrichment reads';
 
 function newsOf(...[troubles, record, nowMs]: Parameters<typeof troublesOf>): News {
   const { waitsFor, unread } = troublesOf(troubles, record, nowMs);
-  return { isQueueMissing: waitsFor?.code === 'queue.missing', unreadKey: unread?.key };
+  const { key, reason = '' } = unread ?? {};
+  return { isQueueMissing: waitsFor?.code === 'queue.missing', refused: key === undefined ? undefined : { key, reason } };
 }
 
 interface VisitParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -239,7 +237,7 @@ export async function visitConnection(parts: VisitParts, { bucket }: BucketRecor
     // it stays due, because a dead process's lease ends only if it is looked at again within seconds
     if (refusal === 'connect.busy') return undefined;
   }
-  const findings = await checkConnection(record, signal, news.unreadKey);
+  const findings = await checkConnection(record, signal, news.refused);
   const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
   if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
   const isLost = findings.some(({ code }) => code === PROBE_LOST);

@@ -1,6 +1,6 @@
 /**
  * What a process notes of the events that arrive, in memory, and stores now and then: how many there are in each hour, and when each
- * bucket's last event arrived, from which queue, and how long events wait there. People see it, and a loss in a queue is reported for the buckets that it feeds, or for which no queue is known.
+ * bucket's last event arrived, from which queue, and how long events wait there. People see it, and a loss in a queue is reported for the buckets that it feeds, and for those without a known queue.
  */
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../records/bucket.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';

@@ -76,7 +76,7 @@ export async function finishRecord(parts: FinishParts, record: ChangeRecord, han
     run.turns.clear();
     const end = await attempt(parts, run);
     if (typeof end !== 'function') {
-      // what is ignored, becomes a gap or is of no bucket has sent nothing to what it had a turn at
+      // a record that was ignored, became a gap or has no connected bucket sent nothing: others may have its turns
       parts.circuits.notTried(run.turns);
       return end;
     }

@@ -54,7 +54,7 @@ export interface HandedOverRecord {
   readonly eventTimeMs: number | undefined;
   /** The code of the fault that kept it from being served; shown as the gap's reason. */
   readonly reason: string;
-  /** Only for an object that fails alone: the gap is that of this key. */
+  /** Only for an object whose message becomes a dead letter: the gap is that of this key. */
   readonly key?: string;
 }
 

@@ -211,6 +211,9 @@ function unreceivedText(count: number, forMs: number): string {
   return `${wait} in the bucket queue, and no process has received for ${minutes === 1 ? 'a minute' : `${minutes} minutes`}`;
 }
 
+/** How long a trouble may take from the process that has it to the check, by two clocks. */
+const TOLD_MS = 120_000;
+
 /** The troubles of this bucket: what its events wait for, and what keeps its documents from being enriched. */
 export function troublesOf(
   troubles: readonly Trouble[],
@@ -219,7 +222,9 @@ export function troublesOf(
 ): { readonly waitsFor: Trouble | undefined; readonly unread: Trouble | undefined } {
   const { bucket, enrich, connectionCheck: check } = record;
   // a later check by the watch counts more
-  const unread = troubles.find(({ level, name, sinceMs }) => level === 'enrichment' && name === bucket && sinceMs > (check?.atMs ?? 0));
+  const unread = troubles.find(
+    (each) => each.level === 'enrichment' && each.name === bucket && each.sinceMs > (check?.atMs ?? 0) - TOLD_MS,
+  );
   return { waitsFor: waitOf(troubles, record, nowMs), unread: enrich === 'none' ? undefined : unread };
 }
 

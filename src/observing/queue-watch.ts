@@ -80,10 +80,14 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   }
 
   async function readAll(signal: AbortSignal): Promise<void> {
-    for (const url of bucketQueueUrls) await read(url, signal);
+    let isSet = false;
+    for (const url of bucketQueueUrls) {
+      await read(url, signal);
+      if (isSet || faults.has(url)) continue;
+      dependencies.setClock?.(attributes.get(url)?.sqsAheadMs ?? 0);
+      isSet = true;
+    }
     readings += 1;
-    const answered = bucketQueueUrls.find((url) => !faults.has(url));
-    if (answered !== undefined) dependencies.setClock?.(attributes.get(answered)?.sqsAheadMs ?? 0);
     // if one of the queues could not be read, their sum is unknown
     if (firstFault(bucketQueueUrls) === undefined) report('bucket', bucketQueueUrls);
     await findFar(signal);

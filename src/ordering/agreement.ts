@@ -44,8 +44,8 @@ const MISSING: Comparison = { kind: 'missing', fields: NO_FIELDS, isInexact: fal
 const PHANTOM: Comparison = { kind: 'phantom', fields: NO_FIELDS, isInexact: false };
 
 /**
- * Compares S3's state of a key with its live document; either is undefined if there is none. A field that one side lacks does not
- * count as a difference.
+ * Compares S3's state of a key with its live document; either is undefined if there is none. A field that only S3
+ * states makes the document incomplete; one that only the document has is no difference.
  */
 export function compareObject(state: PresentState | undefined, document: ComparedDocument | undefined): Comparison {
   if (state === undefined) return document === undefined ? NEITHER : PHANTOM;

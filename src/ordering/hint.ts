@@ -24,7 +24,7 @@ export interface ResolveHint {
   readonly clock: number;
 }
 
-/** The change may have happened as late as the latest of these three times: that is how old an event is, and not its own time. */
+/** The change may have happened as late as the latest of clock, settleFromMs and futureMs: that is how old an event is, and not its own time. */
 export interface ObserveHint {
   readonly kind: 'observe';
   /** T as a clock: provisional writes use it. */

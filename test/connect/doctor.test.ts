@@ -190,12 +190,12 @@ describe('the doctor', () => {
       version.key === 'secret/k' ? Promise.reject(new FaultError('object.denied', '403')) : readTags(at, version, ...more);
     const record = { ...(await readRecord(world.state, refs.bucket('photos')))!, enrich: 'tags' as const };
     const found = async (key?: string) => world.connections.diagnose(record, undefined, key);
-    expect(await found()).toMatchObject({ findings: [], isReadAgain: false });
-    expect(await found('secret/k')).toMatchObject({ findings: [{ code: 'connect.not-enriched' }], refusedKey: 'secret/k' });
+    expect(await found()).toMatchObject({ findings: [], isReadable: true });
+    expect(await found('secret/k')).toMatchObject({ findings: [{ code: 'connect.not-enriched' }], refused: { key: 'secret/k' } });
     storage.readTags = readTags;
-    expect(await found('secret/k')).toMatchObject({ findings: [], isReadAgain: true });
-    // nothing is missing of what is gone
-    expect(await found('secret/gone')).toMatchObject({ findings: [], isReadAgain: false });
+    expect(await found('secret/k')).toMatchObject({ findings: [], isReadable: true });
+    // what is gone shows nothing, nor does what does not answer
+    expect(await found('secret/gone')).toMatchObject({ findings: [], isReadable: false });
   });
 
   it('says how to create a bucket queue that was deleted, which no further look brings back', async () => {

@@ -62,6 +62,25 @@ describe('after a check', () => {
     expect(checkedAfter(hidden.check, []).gap).toBe('restored');
   });
 
+  it('what S3 refused of enrichment stands until a check can read and none is refused any longer; then one gap opens', () => {
+    const sinceMs = NOW - HOUR_MS;
+    const after = (before: ConnectionCheck, more: Partial<Parameters<typeof afterCheck>[1]>) =>
+      afterCheck(before, { findings: [], passesBoth: false, isConnected: true, nowMs: NOW, ...more });
+    const refused = { reason: '403', key: 'k' };
+    const unread = { reason: '403', sinceMs, key: 'k' };
+    // it was refused to an event, whatever this check may read
+    expect(after(checked('ok'), { refused, isReadable: true })).toMatchObject({
+      check: { unread: { reason: '403', sinceMs: NOW, key: 'k' } },
+      isReadable: false,
+    });
+    const before = checked('ok', { unread });
+    expect(after(before, { refused, isReadable: true }).check.unread).toEqual(unread);
+    expect(after(before, {}).check.unread).toEqual(unread);
+    expect(after(before, { refused: { reason: 'denied', key: 'l' } }).check.unread).toEqual({ reason: 'denied', sinceMs, key: 'l' });
+    const readable = after(before, { isReadable: true });
+    expect([readable.check.unread, readable.isReadable]).toEqual([undefined, true]);
+  });
+
   it('a bucket for which nothing was made is shown, and opens no gap', () => {
     const after = afterCheck(checked('ok'), { passesBoth: false, isConnected: false, findings: [finding('broken')], nowMs: NOW });
     expect([after.check.state, after.gap]).toEqual(['broken', undefined]);

@@ -139,10 +139,10 @@ async function createWorld() {
     clock,
     telemetry,
     connections: {
-      diagnose: async (_record, _signal, unreadKey) => ({
+      diagnose: async () => ({
         findings: found(),
         passesBoth: true,
-        ...(fault === 'enrichment' ? { refusedKey: 'a/1' } : { isReadAgain: unreadKey !== undefined }),
+        ...(fault === 'enrichment' ? { refused: { key: 'a/1', reason: 'no' } } : { isReadable: true }),
       }),
     },
   });

@@ -49,7 +49,7 @@ const rooms: Readonly<Record<string, Room>> = {
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_860, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 2_230, first: 'indexer/data-path.ts' },
   repair: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_080, first: 'repair/close-gaps.ts' },
-  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_190, first: 'connect/loop.ts' },
+  connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_240, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 3_470, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 1_780, first: 'search/parse.rules.ts' },
   registry: {
