@@ -5,9 +5,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** They need no server either, but long histories of their subject take seconds of CPU; `reader-matrix` has SQLite's files. */
 const slow = [
+  'any-body',
   'apply',
+  'beside-giants',
   'foreign-writer',
   'ordering',
+  'random-handovers',
   'random-reindexes',
   'worker-matrix',
   'gap-years',
@@ -21,11 +24,11 @@ const slow = [
   'waiting',
   'wrong-clocks',
 ];
-/** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
+/** Decisions on fakes: no server and no other process. The registry's tests are of HTTP, with a listener of this process. */
 const unitIn = (folders: string): string => `test/${folders}/!(${['*-real', ...slow].join('|')}).test.ts`;
 // folders below cli, connect and store have the tests of adapters, and of files
 const unit = [
-  unitIn('{base,events,identity,indexer,observing,ordering,panel,records,registry,repair,search,settings}/**'),
+  unitIn('{base,events,identity,indexer,observing,ordering,panel,records,repair,search,settings}/**'),
   unitIn('{cli,connect,store}'),
   'test/aws/*.rules.test.ts',
   'test/config*.test.ts',
