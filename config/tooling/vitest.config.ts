@@ -151,7 +151,12 @@ const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole], setupFil
 
 /** What a mutation run tests each mutant with (vitest.mutants.ts). */
 export const MUTANTS_TESTS = {
-  include: [unitIn('{base,connect,events,identity,indexer,ordering,records,repair,search,store}'), 'test/aws/*.rules.test.ts'],
+  include: [
+    unitIn('{base,connect,events,identity,indexer,ordering,records,repair,search,store}'),
+    // what no other test notices
+    'test/{indexer,repair}/{any-body,beside-giants,random-handovers}.test.ts',
+    'test/aws/*.rules.test.ts',
+  ],
   testTimeout: common.testTimeout,
   root,
 };

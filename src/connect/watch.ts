@@ -169,7 +169,8 @@ export function createCheckConnection({ state, connections, gaps, clock, telemet
 
   async function openGap(record: BucketRecord, { check, gap, isReadable }: AfterCheck, signal?: AbortSignal): Promise<void> {
     const { bucket, enrich } = record;
-    if (isReadable && enrich !== 'none') await gaps.report({ bucket, kind: 'tags', reason: UNREAD, seenAtMs: check.atMs, tags: true }, signal);
+    if (isReadable && enrich !== 'none')
+      await gaps.report({ bucket, kind: 'tags', reason: UNREAD, seenAtMs: check.atMs, tags: true }, signal);
     switch (gap) {
       case undefined:
         return;
