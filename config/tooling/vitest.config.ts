@@ -117,7 +117,7 @@ const whole = [
   'serve/openapi',
   'clients/python',
   'deploy/deploy',
-  'ordering/words',
+  'base/words',
   'ordering/ordering',
   'search/parse',
   'search/changes',

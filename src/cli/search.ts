@@ -7,7 +7,7 @@ import type { StoredObject } from '../registry/contract/search.ts';
 import { moreText, parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addOptions, printAll } from './from-rows.ts';
-import { CSV_HEADING, csvLine } from '../ordering/csv.ts';
+import { CSV_HEADING, csvLine } from './csv.ts';
 import { fieldsText, jsonText, tableText, type Cell } from './output.ts';
 import { sizeOf } from '../search/values.rules.ts';
 import type { Grouping } from '../registry/contract/usage.ts';

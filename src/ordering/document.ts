@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { cachingLatest } from '../base/latest.ts';
 import { eventSources } from '../events/record.ts';
-import { fold, wordsAndFold, wordsOf } from './words.ts';
+import { fold, wordsAndFold, wordsOf } from '../base/words.ts';
 
 /** The clock of a moment in milliseconds: microseconds since the epoch, a document's external version. A clock is about 1.8e15, so it is a safe integer. */
 export function clockOfMs(ms: number): number {

@@ -13,7 +13,7 @@
  *
  * A request's parameters become clauses here too, so that each means the same as its clause.
  */
-import { queryWordsOf } from '../ordering/words.ts';
+import { queryWordsOf } from '../base/words.ts';
 import type { Condition, Test } from '../store/conditions.rules.ts';
 import { fieldNames, isCompared, isFieldName, type FieldName, fieldTest } from './fields.rules.ts';
 import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.rules.ts';

@@ -24,7 +24,7 @@ import { asksForMore, bucketRecordSchema, type BucketRecord, type EnrichMode } f
 import { bucketSeverities, bucketStatus } from '../records/bucket-status.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import { gapsOf } from '../observing/gaps.ts';
-import { queryWordsOf, type QueryWords } from '../ordering/words.ts';
+import { queryWordsOf, type QueryWords } from '../base/words.ts';
 import { type Condition, type Test, holds, CLAUSES_OF_PART, WEIGHT_MAX, weightOf, weightOfWords } from '../store/conditions.rules.ts';
 import { isFieldName, type FieldName } from './fields.rules.ts';
 import { lexemesOf, type Mistake, type Operator } from './lexer.rules.ts';

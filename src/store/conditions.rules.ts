@@ -1,5 +1,5 @@
 /** A search's conditions on documents, all of which must hold. Both stores give the same answer for the same conditions. */
-import type { QueryWords } from '../ordering/words.ts';
+import type { QueryWords } from '../base/words.ts';
 import type { Pattern } from './pattern.rules.ts';
 
 /**

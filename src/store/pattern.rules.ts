@@ -1,5 +1,5 @@
 /** Key patterns: `*` matches any run of characters, `/` included, and `?` matches one character. Nothing else is special. */
-import { fold } from '../ordering/words.ts';
+import { fold } from '../base/words.ts';
 
 /** The parts of a pattern in order. Literals are folded. */
 export type PatternPart = { readonly literal: string } | { readonly wild: '*' | '?' };

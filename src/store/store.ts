@@ -15,7 +15,7 @@ import type { z } from 'zod';
 import type { AuditEvent, AuditRecord } from '../base/audit.ts';
 import type { Fault } from '../base/fault.ts';
 import { objectDocumentSchema, type ObjectDocument } from '../ordering/document.ts';
-import type { QueryWords } from '../ordering/words.ts';
+import type { QueryWords } from '../base/words.ts';
 import type { Clock } from '../process/clock.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { Position } from '../records/position.ts';

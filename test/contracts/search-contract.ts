@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
-import { queryWordsOf } from '../../src/ordering/words.ts';
+import { queryWordsOf } from '../../src/base/words.ts';
 import { holds, sortFields, type Condition, type Test } from '../../src/store/conditions.rules.ts';
 import { parseQuery } from '../../src/search/parse.rules.ts';
 import { patternOf } from '../../src/store/pattern.rules.ts';

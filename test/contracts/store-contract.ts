@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
-import { queryWordsOf } from '../../src/ordering/words.ts';
+import { queryWordsOf } from '../../src/base/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectQuery, StateEntry, Store } from '../../src/store/store.ts';
 import type { StateKind } from '../../src/records/state-kind.ts';
 import { awkwardKeys, codeOf, contractWorld, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';

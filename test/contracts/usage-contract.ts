@@ -1,7 +1,7 @@
 /** The contract of sums that both stores must pass, compared with the plainest model. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
-import { queryWordsOf } from '../../src/ordering/words.ts';
+import { queryWordsOf } from '../../src/base/words.ts';
 import { holds } from '../../src/store/conditions.rules.ts';
 import { usageBy } from '../../src/store/groups.rules.ts';
 import type { UsageQuery, Store } from '../../src/store/store.ts';

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { mergedParts, overlapping, PARTS_MAX, type BucketPart } from '../../src/store/readable.rules.ts';
 import { compareKeys } from '../../src/base/key-order.ts';
 import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
-import { queryWordsOf } from '../../src/ordering/words.ts';
+import { queryWordsOf } from '../../src/base/words.ts';
 import { usageBy } from '../../src/store/groups.rules.ts';
 import { holds, sortFields, type Test } from '../../src/store/conditions.rules.ts';
 import type { ObjectFilter, UsageQuery, Store } from '../../src/store/store.ts';

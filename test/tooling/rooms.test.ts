@@ -37,11 +37,11 @@ const WORLD = ['store', 'aws', 'observing'] as const;
 
 /** Each imports only rooms before it. */
 const rooms: Readonly<Record<string, Room>> = {
-  base: { imports: [], lines: 1_190, first: 'base/fault.ts' },
+  base: { imports: [], lines: 1_420, first: 'base/fault.ts' },
   // a bucket's connection in AWS is a part of its record, and no record of its own
   records: { imports: ['base'], lines: 1_980, first: 'records/bucket.ts' },
   events: { imports: ['base', 'records'], lines: 1_215, first: 'events/envelope.ts' },
-  ordering: { imports: ['base', 'records', 'events'], lines: 1_210, first: 'ordering/hint.ts' },
+  ordering: { imports: ['base', 'records', 'events'], lines: 940, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 720, first: 'process/telemetry.ts' },
   contract: { imports: [...PURE], lines: 3_500, first: 'registry/contract/contract.ts' },
   store: { imports: [...GROUND], lines: 5_350, first: 'store/store.ts' },

@@ -6,7 +6,7 @@ import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
 import type { IndexNames } from './setup.ts';
 import type { BucketPart } from '../readable.rules.ts';
-import type { WordForm } from '../../ordering/words.ts';
+import type { WordForm } from '../../base/words.ts';
 import type { Condition, SortField, Test } from '../conditions.rules.ts';
 import type { Pattern } from '../pattern.rules.ts';
 import { timeText } from '../../base/texts.ts';

@@ -1,7 +1,7 @@
 /** A search as SQL conditions with the functions that they call, and as index ranges. Values are bound, never written into the text. */
 import type { SQLInputValue, DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { type BucketPart, overlapping } from '../readable.rules.ts';
-import { fold, isAscii, type QueryWords, type WordForm, hasWords, wordsOf } from '../../ordering/words.ts';
+import { fold, isAscii, type QueryWords, type WordForm, hasWords, wordsOf } from '../../base/words.ts';
 import { firstAfterPrefix, compareKeys } from '../../base/key-order.ts';
 import type { Condition, Test } from '../conditions.rules.ts';
 import type { Pattern } from '../pattern.rules.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';
 import type { ObjectDocument } from '../../ordering/document.ts';
-import type { QueryWords } from '../../ordering/words.ts';
+import type { QueryWords } from '../../base/words.ts';
 import type { SortField } from '../conditions.rules.ts';
 import type { ObjectFilter, ObjectQuery, UsageGroup, UsageQuery, UsageSums } from '../store.ts';
 import {

@@ -8,7 +8,7 @@ import { createSqliteConnection } from '../../../src/store/sqlite/connection.ts'
 import { searchObjects, sumUsage } from '../../../src/store/sqlite/search.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/ordering/document.ts';
-import { queryWordsOf } from '../../../src/ordering/words.ts';
+import { queryWordsOf } from '../../../src/base/words.ts';
 import { holds } from '../../../src/store/conditions.rules.ts';
 import { usageBy } from '../../../src/store/groups.rules.ts';
 import type { ObjectQuery, Store, UsageQuery, UsageSums } from '../../../src/store/store.ts';

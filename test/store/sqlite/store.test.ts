@@ -16,7 +16,7 @@ import { createPurge, createSqliteObjects } from '../../../src/store/sqlite/obje
 import { createSqliteState, probeSqlite } from '../../../src/store/sqlite/state.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
-import { queryWordsOf } from '../../../src/ordering/words.ts';
+import { queryWordsOf } from '../../../src/base/words.ts';
 import { codeOf } from '../../contracts/world.ts';
 import { faultOf } from '../../../src/base/fault.ts';
 import type { IndexWrite, Store } from '../../../src/store/store.ts';

@@ -1,7 +1,7 @@
 /** Whether documents match what a search asks, in the plainest form: what both stores must answer. */
 import type { BucketPart } from '../../../src/store/readable.rules.ts';
 import { documentWords, extensionsOf, type ObjectDocument } from '../../../src/ordering/document.ts';
-import { fold, hasWords } from '../../../src/ordering/words.ts';
+import { fold, hasWords } from '../../../src/base/words.ts';
 import type { Condition, Test } from '../../../src/store/conditions.rules.ts';
 import type { Pattern } from '../../../src/store/pattern.rules.ts';
 import type { ObjectFilter } from '../../../src/store/store.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fold, hasWords, queryWordsOf, wordsOf } from '../../src/ordering/words.ts';
+import { fold, hasWords, queryWordsOf, wordsOf } from '../../src/base/words.ts';
 import { isLong } from '../support/breadth.ts';
 import { growthOf } from '../support/growth.ts';
 import { anyCharacter } from '../support/random/characters.ts';

@@ -1,5 +1,5 @@
 /** A key's folded form and its words. Both stores use this code, for keys and queries, so that they find the same objects. */
-import { RequestError } from '../base/request-error.ts';
+import { RequestError } from './request-error.ts';
 
 /**
  * Marks beyond a character's thirtieth, which no language has (UAX #15, Stream-Safe Text Format). They are dropped before

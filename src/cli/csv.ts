@@ -1,6 +1,6 @@
 /** Results as CSV (RFC 4180, lines end with a line feed). Tags and user metadata are JSON. */
 import { printable } from '../base/texts.ts';
-import type { ObjectDocument } from './document.ts';
+import type { ObjectDocument } from '../ordering/document.ts';
 
 const COLUMNS = [
   'bucket',
