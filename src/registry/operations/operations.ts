@@ -66,8 +66,8 @@ interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>,
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly connections: Connections;
   readonly processes: Pick<Processes, 'troubles'>;
-  /** The settings about the issuer and about administrators. */
-  readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules };
+  /** The settings about the issuer and about administrators, and the clock by which credentials are valid. */
+  readonly keys: WithPorts<'clock'> & { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules };
   /** The time between scheduled comparisons of a whole bucket; 0: none. */
   readonly compareIntervalMs: number;
   /** The address to which stores post a bucket's events. */

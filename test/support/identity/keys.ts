@@ -48,7 +48,7 @@ export function createKeyProcess({ store, clock, claimsDays, rules = annRules }:
   };
   const liveKeys = createLiveKeys({ state, rules, clock });
   const keyParts = { state, liveKeys, clock, telemetry, ...(claimsDays !== undefined && { claimsDays }) };
-  const { storage, operations: checked } = createSubjects({ store, clock, telemetry, keys: { liveKeys, rules } });
+  const { storage, operations: checked } = createSubjects({ store, clock, telemetry, keys: { clock, liveKeys, rules } });
   const operations: Operations = checkingRequests(checked);
   const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });
   const authenticateKey = createAuthenticateKey({ ...keyParts, attempts });

@@ -28,7 +28,7 @@ export function createSubjects({
   clock,
   telemetry,
   letterQueues = [{ queueUrl: LETTERS, of: [QUEUE] }],
-  keys = { liveKeys: { forget: () => undefined, forgetAll: () => undefined }, rules: { allowed: [], adminEmails: [] } },
+  keys = { clock, liveKeys: { forget: () => undefined, forgetAll: () => undefined }, rules: { allowed: [], adminEmails: [] } },
 }: Options) {
   const common = { ...store, clock, telemetry };
   const [storage, queues, aws] = [createFakeStorage(clock), createFakeQueues(clock), createFakeAws()];
