@@ -42,6 +42,7 @@ const COMMON_ROWS_MAX = 20_000;
 const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]), document: z.string() });
 type Found = z.infer<typeof foundSchema>;
 const countSchema = z.object({ count: z.number() });
+const keySchema = z.object({ key: z.string() });
 
 /** The matching documents in the query's order. */
 export async function searchObjects(connection: SqliteReads, query: ObjectQuery): Promise<readonly ObjectDocument[]> {
@@ -293,16 +294,20 @@ const COLUMNS: Readonly<Record<UsageBy, string>> = {
 
 async function* rowsInRanges(reads: SqliteReads, query: UsageQuery): AsyncGenerator<readonly Row[]> {
   for (const { bucket, bounds } of bucketsOf(reads, query, false).flatMap((name) => rangesOf(name, query))) {
-    for (let left = bounds, more = true; more;) {
+    for (let left = bounds, last: string | undefined = ''; last !== undefined; left = fromKey(left, last, '>')) {
       await letOthersRun();
-      const { rows, last } = beginningOf(reads, query, { bucket, bounds: left }, { max: INDEX_ROWS });
-      if (last === null) break;
+      last = keyAt(reads, query, { bucket, bounds: left }, INDEX_ROWS);
       const all = [...rangeConditions({ bucket, bounds: untilKey(left, last, '<=') }, query), ...otherConditions(query)];
       yield rowsOf(reads, `SELECT ${columnsOf(query)} FROM ${indexOf(query)} AND ${sqlOf(all)}`, valuesOf(all));
-      left = fromKey(left, last, '>');
-      more = rows === INDEX_ROWS;
     }
   }
+}
+
+/** The key of the range's row number `rows` in key order; undefined if it has fewer. Stepping over rows takes a fraction of reading them. */
+function keyAt(reads: SqliteReads, filter: ObjectFilter, range: KeyRange, rows: number): string | undefined {
+  const conditions = rangeConditions(range, filter);
+  const sql = `SELECT key FROM ${indexOf(filter)} AND ${sqlOf(conditions)} ORDER BY key LIMIT 1 OFFSET ?`;
+  return reads.use(({ statement }) => keySchema.optional().parse(statement(sql).get(...valuesOf(conditions), rows - 1))?.key);
 }
 
 async function* rowsWithWords(reads: SqliteReads, query: UsageQuery, words: QueryWords): AsyncGenerator<readonly Row[]> {
