@@ -19,7 +19,7 @@ COPY config/opensearch config/opensearch
 COPY config/tooling config/tooling
 COPY src src
 # one RUN, so that no layer contains npm's packages
-RUN npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --cache /tmp/npm \
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier --cache /tmp/npm \
  && node config/tooling/package.ts --program /package \
  && rm -rf /tmp/npm node_modules
 

@@ -49,6 +49,8 @@ export async function writeProgram(folder: string): Promise<void> {
     // an import of a part of a CommonJS module, which is not loaded before it is needed, would find no names
     mainFields: ['module', 'main'],
     target: `node${needed()}`,
+    // its settings are of types, and extend packages that the image's build lacks
+    tsconfigRaw: {},
     // names in stack traces, of errors, and of commands, which name the permissions they need (src/connect/aws/ask.ts)
     keepNames: true,
     minifySyntax: true,

@@ -9,6 +9,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { TestProject } from 'vitest/node';
 
 import { writeProgram } from '../../config/tooling/package.ts';
@@ -35,6 +36,8 @@ interface StartedServer {
 const STARTUP_TIMEOUT_MS = 240_000;
 /** A busy machine must not look like one without Docker. */
 const DOCKER_ANSWER_TIMEOUT_MS = 60_000;
+/** In CI, images may still be built beside the static checks (.ci/run): on a new machine of two cores they take three minutes. */
+const IMAGE_TIMEOUT_MS = 600_000;
 
 const servers: readonly Server[] = [
   {
@@ -242,6 +245,7 @@ async function startContainer(server: Server, dockerRefusal: string | undefined)
     return undefined;
   }
   try {
+    if (process.env['CI'] === 'true') await imageThere(server.image);
     // once more, since the port that Docker chose can be taken by another process of the machine before it is bound
     const started = await server.start(server.image).catch(() => server.start(server.image));
     running.push(started);
@@ -250,6 +254,14 @@ async function startContainer(server: Server, dockerRefusal: string | undefined)
     missing.push(`${server.name} (${server.image} did not start: ${messageOf(error)})`);
     return undefined;
   }
+}
+
+/** Waits until the image is there, but not for ever: then its start says what is missing. */
+async function imageThere(image: string): Promise<void> {
+  const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
+  const client = await getContainerRuntimeClient();
+  const untilMs = Date.now() + IMAGE_TIMEOUT_MS;
+  while (!(await client.image.exists(ImageName.fromString(image))) && Date.now() < untilMs) await delay(1_000);
 }
 
 async function stopAll(): Promise<void> {
