@@ -12,11 +12,10 @@ import { LEASE_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, requests, trail, type World } from './world.ts';
 
-const ID = MARK;
 /** What is not Tally's, as it is now. */
 function foreignOf({ aws, notified }: World) {
   return {
-    entries: entriesWithout(notified(), ID),
+    entries: entriesWithout(notified(), MARK),
     statements: [...aws.parts.queues.values()].map(({ policy }) =>
       foreignStatements(parsePolicy(policy), sidsOf({ installation: INSTALLATION, registry: REGISTRY }).all),
     ),
@@ -144,16 +143,11 @@ describe('an apply', () => {
     await expect(world.apply(routed, { token: seen.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
   });
 
-  it('writes nothing where S3 has something that this version does not know', async () => {
+  it('names what it does not know, or an overlap and what fits, before it writes anything', async () => {
     const world = await startWorld();
     world.aws.parts.notifications.set('photos', '<NotificationConfiguration><New/></NotificationConfiguration>');
     const refusal = { code: 'connect.unknown-configuration', message: expect.stringContaining('<New>') };
     await expect(world.apply()).rejects.toMatchObject(refusal);
-    expect(world.aws.writes).toEqual([]);
-  });
-
-  it('names an overlap before it writes anything, and what fits', async () => {
-    const world = await startWorld();
     const filter = [{ name: 'suffix', value: '.csv' }];
     world.notify([{ kind: 'queue', id: 'jobs', arn: THEIR_QUEUE, events: ['s3:ObjectCreated:Put'], filter }]);
     await expect(world.apply()).rejects.toMatchObject({
@@ -241,14 +235,6 @@ describe('an apply', () => {
     expect(await world.state.get('lease:connection:photos')).toBeUndefined();
   });
 
-  it('of two at once makes everything once', async () => {
-    const world = await startWorld();
-    const both = await Promise.all([world.apply(), world.apply()]);
-    expect(both.map(({ state }) => state).sort()).toEqual(['applied', 'applying']);
-    expect(world.aws.writes).toEqual(['putNotification']);
-    expect(await world.apply()).toMatchObject({ state: 'applied' });
-  });
-
   it('makes the policies before the subscription, and the rule before EventBridge is on', async () => {
     const world = await startWorld();
     await world.agree({ source: 'eventbridge' });
@@ -273,17 +259,14 @@ describe('a removal', () => {
     expect(await world.connection()).toBeUndefined();
   });
 
-  it('does not mind that a destination of others is broken, which S3 would not validate', async () => {
+  it('does not mind that a destination of others is broken, which S3 would not validate, nor that the bucket is gone', async () => {
     const world = await startWorld();
     await world.apply();
     const broken = { ...allTo(`${THEIR_TOPIC}-gone`), id: 'broken', events: ['s3:ObjectTagging:*'] };
     world.notify([...world.notified().entries, broken]);
     expect(await world.remove()).toEqual([]);
     expect(world.notified().entries).toEqual([broken]);
-  });
-
-  it('does not mind that the bucket is gone', async () => {
-    const world = await startWorld();
+    world.notify([]);
     await world.apply();
     world.aws.parts.notifications.delete('photos');
     expect(await world.remove()).toEqual([]);
@@ -409,25 +392,5 @@ describe('a pause', () => {
     world.aws.parts.notifications.set('photos', '<New/>');
     await expect(world.pause()).rejects.toMatchObject({ code: 'connect.blocked' });
     expect(await world.connection()).toEqual(applied);
-  });
-});
-
-describe('a plan', () => {
-  it.each<readonly ['notification' | 'routed' | 'eventbridge' | 'topic', (parts: World['aws']['parts']) => void]>([
-    ['notification', ({ topics }) => void topics.delete(TOPIC_ARN)],
-    ['notification', ({ topics }) => topics.get(TOPIC_ARN)!.subscriptions.clear()],
-    ['routed', ({ topics }) => void (topics.get(ROUTED_ARN)!.policy = '{"Statement":[]}')],
-    ['eventbridge', ({ queues }) => void (queues.get(QUEUE_ARN)!.policy = '')],
-    ['topic', ({ queues }) => void delete queues.get(QUEUE_ARN)!.tags],
-  ])('for the source %s stops where a shared part is missing, with one sentence that names `tally setup`', async (source, breaks) => {
-    const world = await startPopulated(source);
-    breaks(world.aws.parts);
-    const error: unknown = await world.agree({ source, ...(source === 'topic' && byTopic) }).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({
-      code: 'connect.blocked',
-      extra: { finding: 'connect.not-set-up' },
-      message: expect.stringContaining('tally setup --apply'),
-    });
-    expect(world.aws.writes).toEqual([]);
   });
 });

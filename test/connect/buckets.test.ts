@@ -44,11 +44,14 @@ async function write({ objects }: World, key: string) {
 }
 
 describe('connecting a bucket', () => {
-  it('Fix: refuses a directory bucket without a question to S3, which embedded mode would ask for it', async () => {
+  it('that does not exist is refused, and (Fix) a directory bucket without a question to S3, which embedded mode would ask for it', async () => {
     const world = setUp();
+    // a topic that cannot be used is refused before: own-topic.test.ts
+    await expect(world.connect({ bucket: 'nowhere' })).rejects.toMatchObject({ code: 'bucket.missing' });
     world.storage.failWith(new FaultError('s3.unavailable', 'asked'));
     const refused = world.connect({ bucket: 'photos--use1-az4--x-s3' });
     await expect(refused).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('directory bucket') });
+    expect(await world.list()).toEqual(NONE);
   });
 
   it('stores what S3 says of it, and its documents can be written', async () => {
@@ -84,8 +87,12 @@ describe('connecting a bucket', () => {
     expect(gap && 'held' in gap ? { held: gap.held } : {}).toEqual(held);
   });
 
-  it('never stores a record whose gap is not stored, and opens the gap though a worker removed it just before', async () => {
+  it('never stores a record whose index or gap is not there, and opens the gap though a worker removed it just before', async () => {
     const fault = new FaultError('index.unreachable', 'gone');
+    const world = setUp();
+    const buckets = createConnectBucket({ ...world, objects: { ...world.objects, createBucket: () => Promise.reject(fault) } });
+    await expect(buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect(await world.list()).toEqual(NONE);
     const failing = setUp((state) => ({
       ...state,
       put: (entry, ...rest) => (entry.id === markId('photos') ? Promise.reject(fault) : state.put(entry, ...rest)),
@@ -97,14 +104,6 @@ describe('connecting a bucket', () => {
     const raced = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
     await raced.connect();
     expect(await raced.allGaps()).toMatchObject([{ reasons: [{ kind: 'new' }] }]);
-  });
-
-  it('never stores a record whose index is not there', async () => {
-    const world = setUp();
-    const failing = { ...world.objects, createBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
-    const buckets = createConnectBucket({ ...world, objects: failing });
-    await expect(buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(await world.list()).toEqual(NONE);
   });
 
   it('are listed page by page, with the names that are not connected on the first page only', async () => {
@@ -129,13 +128,6 @@ describe('connecting a bucket', () => {
     expect(strays).toEqual([1, 0, 0]);
   });
 
-  // a topic that cannot be used is refused before: own-topic.test.ts
-  it('that does not exist is refused, and nothing is stored', async () => {
-    const world = setUp();
-    await expect(world.connect({ bucket: 'nowhere' })).rejects.toMatchObject({ code: 'bucket.missing' });
-    expect(await world.list()).toEqual(NONE);
-  });
-
   it('again changes what is given and keeps the rest', async () => {
     const world = setUp();
     const first = await world.connect({ source: 'topic', topic_arn: TOPIC });
@@ -150,30 +142,15 @@ describe('connecting a bucket', () => {
     expect(world.telemetry.logged('bucket connected')).toHaveLength(1);
   });
 
-  it('Fix: with another topic counts its events only once AWS no longer sends them by the topic of before', async () => {
+  it('Fix: with another topic counts its events only once AWS no longer sends them by the topic of before, and with its first one at once', async () => {
     const world = setUp();
     const record = await world.connect({ source: 'topic', topic_arn: TOPIC });
+    expect(record).not.toHaveProperty('waySinceMs');
     const { waySinceMs } = withWay(record, { source: 'topic', topicArn: `${TOPIC}-2` });
     expect(waySinceMs).toBe(world.clock.nowMs() + 6 * 60_000);
   });
 
-  it('Bug: for the first time with a topic counted none of the events of its first six minutes', async () => {
-    const world = setUp();
-    await world.connect({ source: 'topic', topic_arn: TOPIC });
-    expect(await requireBucket(world.state, 'photos')).not.toHaveProperty('waySinceMs');
-  });
-
-  it('again makes a missing index anew, and opens a gap for what it held', async () => {
-    const world = setUp();
-    await world.connect();
-    await removeRecord(world.state, markId('photos'));
-    await world.objects.removeBucket('photos');
-    await world.connect();
-    expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
-    expect(await world.allGaps()).toMatchObject([{ reasons: [{ kind: 'index', count: 1 }] }]);
-  });
-
-  it('is looked at for an index that is missing or another than before, which opens a gap once and says why', async () => {
+  it('has an index that is missing or another than before found, which opens a gap once and says why, or made anew, with a gap too', async () => {
     const world = setUp();
     await world.connect();
     await removeRecord(world.state, markId('photos'));
@@ -188,6 +165,12 @@ describe('connecting a bucket', () => {
     await look();
     const example = expect.stringContaining('was found replaced') as string;
     expect(await world.allGaps()).toMatchObject([{ reasons: [{ kind: 'index', count: 2, example }] }]);
+    // connected again, it has a new one
+    await removeRecord(world.state, markId('photos'));
+    await world.objects.removeBucket('photos');
+    await world.connect();
+    expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
+    expect(await world.allGaps()).toMatchObject([{ reasons: [{ kind: 'index', count: 1 }] }]);
   });
 
   it('Fix: again reads the region, since the bucket may have been created again in another one; then its changes are a gap', async () => {
@@ -222,7 +205,7 @@ describe('connecting a bucket', () => {
 });
 
 describe('refreshing a bucket', () => {
-  it('reads region and versioning again', async () => {
+  it('reads region and versioning again, and keeps what was read before when versioning may no longer be read', async () => {
     const world = setUp();
     const before = await world.connect();
     await world.clock.advance(86_400_000);
@@ -231,19 +214,12 @@ describe('refreshing a bucket', () => {
     const after = { ...before, versioning: { status: 'suspended', observedAtMs: nowMs }, checkedAtMs: nowMs };
     expect(await world.connectBucket.refresh('photos')).toEqual(after);
     expect(await requireBucket(world.state, 'photos')).toEqual(after);
-  });
-
-  it('keeps what was read before when versioning may no longer be read', async () => {
-    const world = setUp();
-    const before = await world.connect();
     world.storage.setVersioning('photos', 'unknown');
-    expect((await world.connectBucket.refresh('photos'))?.versioning).toEqual(before.versioning);
-  });
-
-  it('does not bring back a bucket that was disconnected', async () => {
-    const world = setUp();
+    expect((await world.connectBucket.refresh('photos'))?.versioning).toEqual(after.versioning);
+    // a bucket that was disconnected is not brought back
+    await world.disconnect('photos');
     expect(await world.connectBucket.refresh('photos')).toBeUndefined();
-    expect((await world.list()).connected).toEqual([]);
+    expect(await world.list()).toEqual(NONE);
   });
 });
 
@@ -261,17 +237,9 @@ describe('disconnecting a bucket', () => {
     expect((await world.allGaps()).map(({ bucket }) => bucket)).toEqual(['photos-2']);
     expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
     expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', fault: { code: 'bucket.index-missing' } }]);
-    await world.connect();
+    // its last job must not close a gap of its next life
+    expect(await world.connect()).not.toHaveProperty('applyJobId');
     expect(await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
-  });
-
-  it('Fix: removes what names its last job, which must not close a gap of its next life', async () => {
-    const world = setUp();
-    await world.connect();
-    await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
-    await world.disconnect('photos');
-    await world.connect();
-    expect((await readRecord(world.state, refs.bucket('photos')))?.applyJobId).toBeUndefined();
   });
 
   it('removes the record before the documents, and completes a removal that was cut short', async () => {

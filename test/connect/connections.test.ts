@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../src/records/bucket.ts';
-import { bucketStatus } from '../../src/records/bucket-status.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { doctor } from '../../src/connect/diagnose.ts';
 import type { StateStore } from '../../src/store/store.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
+import { refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { racingState } from '../support/fakes/racing-state.ts';
 import { createControlWorld } from '../support/worlds/control.ts';
@@ -18,21 +17,6 @@ async function startWorld() {
   await world.connectBucket.connect({ bucket: 'photos' }, 'test');
   return world;
 }
-
-it('the status of a bucket says at once that it is paused, that it is not, and that its removal has not ended', async () => {
-  const { state, clock, connections } = await startWorld();
-  const stateOf = async () => {
-    const record = (await readRecord(state, refs.bucket('photos')))!;
-    return bucketStatus({ record, waitsFor: undefined, unread: undefined, gaps: [], nowMs: clock.nowMs(), compareIntervalMs: 0 });
-  };
-  await connections.apply({ bucket: 'photos' }, {}, signal);
-  await connections.pause('photos', signal);
-  expect(await stateOf()).toMatchObject({ state: 'paused', act: 'resume' });
-  await connections.resume('photos', signal);
-  expect(await stateOf()).toMatchObject({ state: 'events_unproven' });
-  await connections.remove('photos', { keepAws: false }, signal);
-  expect(await stateOf()).toMatchObject({ state: 'events_lost', act: 'remove' });
-});
 
 it('the doctor says what nobody has seen arrive, and of a bucket whose list is denied that nothing can repair its index', async () => {
   const { state, clock, storage, connections } = await startWorld();
@@ -59,22 +43,6 @@ it('the doctor says what nobody has seen arrive, and of a bucket whose list is d
 });
 
 describe('an apply', () => {
-  it('lets the record of the bucket follow what was applied, and not before', async () => {
-    const { aws, connections, record } = await startWorld();
-    const change = { bucket: 'photos', source: 'eventbridge' } as const;
-    const { token } = (await connections.plan(change, signal)).plan;
-    aws.before = (call) => {
-      if (call === 'putNotification') throw new RequestError('connect.denied', 'no');
-    };
-    await expect(connections.apply(change, { token }, signal)).rejects.toMatchObject({ code: 'connect.denied' });
-    expect(await record()).toMatchObject({ source: 'notification' });
-    aws.before = () => undefined;
-    const applied = { bucket: 'photos', state: 'applied', source: 'eventbridge', changed: true };
-    expect(await connections.apply(change, { token }, signal)).toEqual(applied);
-    expect(await record()).toMatchObject({ source: 'eventbridge' });
-    expect(await record()).not.toHaveProperty('topicArn');
-  });
-
   it('names the topic in the record, so that the end of a subscription is noticed', async () => {
     const { connections, record } = await startWorld();
     await connections.apply({ bucket: 'photos' }, {}, signal);
@@ -98,13 +66,17 @@ describe('an apply', () => {
 });
 
 describe('a repair', () => {
-  it('makes the notification again', async () => {
+  it('makes the notification again, and leaves a paused bucket alone', async () => {
     const { aws, connections } = await startWorld();
     await connections.apply({ bucket: 'photos' }, {}, signal);
     const applied = aws.snapshot();
     aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
     await connections.repair('photos', signal);
     expect(aws.snapshot()).toEqual(applied);
+    await connections.pause('photos', signal);
+    const writes = aws.writes.length;
+    await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'connect.paused' });
+    expect(aws.writes).toHaveLength(writes);
   });
 
   it.each([...bucketSources.filter((source) => source !== 'notification'), 'wired by hand' as const])(
@@ -139,14 +111,5 @@ describe('a repair', () => {
     await refusal;
     // after 30 s the listener answers in its place
     expect(endedMs - begunMs).toBeLessThan(25_000);
-  });
-
-  it('fails as its apply does, and leaves a paused bucket alone', async () => {
-    const { aws, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, {}, signal);
-    await connections.pause('photos', signal);
-    const writes = aws.writes.length;
-    await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'connect.paused' });
-    expect(aws.writes).toHaveLength(writes);
   });
 });

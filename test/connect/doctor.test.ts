@@ -4,9 +4,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import { doctor } from '../../src/connect/diagnose.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
-import { startWorld, THEIR_QUEUE, theirs, type World } from './world.ts';
-
-const ID = MARK;
+import { startWorld, THEIR_QUEUE, type World } from './world.ts';
 
 const subscriptionOf = (world: World, topicArn = TOPIC_ARN) => world.aws.parts.topics.get(topicArn)!.subscriptions;
 
@@ -38,7 +36,7 @@ function setPolicy(world: World, arn: string, alter: (statement: Record<string, 
   holder.policy = JSON.stringify({ ...policy, Statement: policy.Statement.flatMap((each) => alter(each) ?? []) });
 }
 
-const isOurs = ({ Sid }: Record<string, unknown>): boolean => String(Sid).startsWith(ID);
+const isOurs = ({ Sid }: Record<string, unknown>): boolean => String(Sid).startsWith(MARK);
 
 /** A way in which a set-up breaks, for the source that has such a part. */
 type Broken = readonly [source: 'notification' | 'eventbridge' | 'routed', what: string, breaks: (world: World) => void];
@@ -75,6 +73,8 @@ const others: readonly Broken[] = [
   ['notification', 'connect.not-set-up', (world) => alterSubscription(world, { filterPolicy: '{"a":["b"]}' })],
   ['notification', 'connect.not-set-up', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
   ['notification', 'connect.not-set-up', (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' }))],
+  ['notification', 'connect.not-set-up', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.tags],
+  ['eventbridge', 'connect.not-set-up', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.policy = '')],
   ['routed', 'connect.not-set-up', (world) => setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? { ...each, Condition: {} } : each))],
   ['notification', 'connect.not-set-up', (world) => alterSubscription(world, { isRaw: true })],
   ['notification', 'connect.set-up-unsafe', (world) => alterSubscription(world, { deadLetterArn: undefined })],
@@ -119,17 +119,25 @@ describe('the doctor', () => {
     },
   );
 
-  it.each(others)('%s: %s is found, with something to paste', async (source, code, breaks) => {
-    const world = await applied(source);
-    breaks(world);
-    const found = (await world.diagnose()).find((finding) => finding.code === code);
-    expect(found).toMatchObject({
-      code,
-      fix: expect.stringMatching(/.{5}/),
-      what: expect.stringMatching(/.{10}/),
-      why: expect.stringMatching(/.{10}/),
-    });
-  });
+  it.each(others)(
+    '%s: %s is found, with something to paste, and stops an apply where it is a shared part',
+    async (source, code, breaks) => {
+      const world = await applied(source);
+      breaks(world);
+      const found = (await world.diagnose()).find((finding) => finding.code === code);
+      expect(found).toMatchObject({
+        code,
+        fix: expect.stringMatching(/.{5}/),
+        what: expect.stringMatching(/.{10}/),
+        why: expect.stringMatching(/.{10}/),
+      });
+      if (code !== 'connect.not-set-up') return;
+      const writes = world.aws.writes.length;
+      const blocked = { code: 'connect.blocked', extra: { finding: code }, message: expect.stringContaining('tally setup --apply') };
+      await expect(world.agree({ source })).rejects.toMatchObject(blocked);
+      expect(world.aws.writes).toHaveLength(writes);
+    },
+  );
 
   it.each([
     [{}, 'connect.not-made'],
@@ -210,14 +218,6 @@ describe('the doctor', () => {
       },
     ]);
   });
-
-  it('says to plan, and not to apply, where a person must agree to what an apply touches', async () => {
-    const world = await startWorld();
-    world.populate();
-    await world.agree();
-    world.notify(theirs, { eventBridge: true });
-    expect(await world.diagnose()).toMatchObject([{ code: 'connect.not-made', fix: 'tally bucket add photos --plan' }]);
-  });
 });
 
 describe('the clock of S3', () => {
@@ -249,22 +249,11 @@ describe('the clock of S3', () => {
   });
 });
 
-it('a bucket queue that has lost its tags is named, and no parts of an installation without a name', async () => {
-  const world = await startWorld();
-  delete world.aws.parts.queues.get(QUEUE_ARN)!.tags;
-  const { findings } = await world.plan({});
-  expect(findings).toMatchObject([{ code: 'connect.not-set-up', what: expect.stringMatching(`changed: the tags of ${QUEUE_ARN}$`) }]);
-});
-
-it('a rule that has a dead-letter queue is in order where none is known any more', async () => {
+it('a rule that has a dead-letter queue is in order where none is known any more, and a new one has none', async () => {
   const world = await applied('eventbridge');
   delete world.aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn;
   expect(await world.codes()).toEqual(['connect.set-up-unsafe']);
-});
-
-it('a rule has no dead-letter queue where none is known', async () => {
-  const world = await startWorld();
-  delete world.aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn;
+  world.aws.parts.rules.clear();
   await world.agree({ source: 'eventbridge' });
   expect([...world.aws.parts.rules.values()][0]!.targets[0]).not.toHaveProperty('DeadLetterConfig');
 });

@@ -1,5 +1,5 @@
 /** Buckets of another region or account than the bucket queue. Those of another region, whole: flow/connections-story.test.ts. */
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { fingerprintOf } from '../../src/connect/policy.rules.ts';
 import { snsPrincipals } from '../../src/connect/names.rules.ts';
 import { ACCOUNT, INSTALLATION, QUEUE_ARN, REGION } from '../support/fakes/aws-parts.ts';
@@ -47,7 +47,7 @@ it.each(['eventbridge', 'routed'] as const)(
   },
 );
 
-it('a region without its dead-letter queue is a finding, and keeps no apply from going ahead', async () => {
+it('a bucket of another region whose dead-letter queue is missing has a finding, which keeps no apply from going ahead', async () => {
   const world = await startWorld({ photos: { region: FAR } });
   world.aws.parts.queues.delete(FAR_LETTERS);
   expect(await world.apply()).toMatchObject({ state: 'applied' });
@@ -56,25 +56,23 @@ it('a region without its dead-letter queue is a finding, and keeps no apply from
   ]);
 });
 
-describe('a bucket of another account', () => {
-  it('comes by a topic that its owner made, and Tally makes nothing there but the subscription', async () => {
-    const world = await startWorld({ photos: { account: OTHER } });
-    for (const source of sources) {
-      await expect(world.connections.plan({ bucket: 'photos', source })).rejects.toMatchObject({ code: 'connect.blocked' });
-      await expect(world.apply({ source })).rejects.toMatchObject({ code: 'connect.blocked' });
-    }
-    expect(world.aws.writes).toEqual([]);
-    const topicArn = `arn:aws:sns:${REGION}:${OTHER}:changes`;
-    world.aws.parts.topics.set(topicArn, { policy: '{"Statement":[]}', subscriptions: new Map() });
-    world.notify([allTo(topicArn)]);
-    expect(await world.apply({ source: 'topic', topic_arn: topicArn })).toMatchObject({ state: 'applied' });
-    expect(new Set(world.aws.writes)).toEqual(new Set(['setQueue', 'subscribe']));
-    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(topicArn);
-    expect(await world.codes({ source: 'topic', topicArn })).toEqual([]);
-    await world.remove();
-    expect(world.aws.parts.topics.get(topicArn)?.subscriptions.size).toBe(0);
-    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy ?? '').not.toContain(OTHER);
-  });
+it('a bucket of another account comes by a topic that its owner made, and Tally makes nothing there but the subscription', async () => {
+  const world = await startWorld({ photos: { account: OTHER } });
+  for (const source of sources) {
+    await expect(world.connections.plan({ bucket: 'photos', source })).rejects.toMatchObject({ code: 'connect.blocked' });
+    await expect(world.apply({ source })).rejects.toMatchObject({ code: 'connect.blocked' });
+  }
+  expect(world.aws.writes).toEqual([]);
+  const topicArn = `arn:aws:sns:${REGION}:${OTHER}:changes`;
+  world.aws.parts.topics.set(topicArn, { policy: '{"Statement":[]}', subscriptions: new Map() });
+  world.notify([allTo(topicArn)]);
+  expect(await world.apply({ source: 'topic', topic_arn: topicArn })).toMatchObject({ state: 'applied' });
+  expect(new Set(world.aws.writes)).toEqual(new Set(['setQueue', 'subscribe']));
+  expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(topicArn);
+  expect(await world.codes({ source: 'topic', topicArn })).toEqual([]);
+  await world.remove();
+  expect(world.aws.parts.topics.get(topicArn)?.subscriptions.size).toBe(0);
+  expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy ?? '').not.toContain(OTHER);
 });
 
 it.each([

@@ -26,18 +26,16 @@ async function disconnect(world: World, bucket: string) {
   return kept;
 }
 
-describe('the switch by which a bucket sends its events to EventBridge', () => {
-  it('stays, and a removal names it as long as it is on', async () => {
-    const world = await startWorld();
-    world.populate();
-    await world.agree({ source: 'eventbridge' });
-    await world.agree({ source: 'eventbridge', bucket: 'videos' });
-    const left = [{ name: 'the EventBridge switch of photos', reason: 'other rules may need it' }];
-    expect(await disconnect(world, 'photos')).toEqual(left);
-    expect(world.aws.parts.notifications.get('photos')).toMatchObject({ eventBridge: true });
-    world.notify([], { bucket: 'videos' });
-    expect(await disconnect(world, 'videos')).toEqual([]);
-  });
+it('the switch by which a bucket sends its events to EventBridge stays, and a removal names it as long as it is on', async () => {
+  const world = await startWorld();
+  world.populate();
+  await world.agree({ source: 'eventbridge' });
+  await world.agree({ source: 'eventbridge', bucket: 'videos' });
+  const left = [{ name: 'the EventBridge switch of photos', reason: 'other rules may need it' }];
+  expect(await disconnect(world, 'photos')).toEqual(left);
+  expect(world.aws.parts.notifications.get('photos')).toMatchObject({ eventBridge: true });
+  world.notify([], { bucket: 'videos' });
+  expect(await disconnect(world, 'videos')).toEqual([]);
 });
 
 describe('the subscription of the bucket queue to a topic of others', () => {
@@ -136,19 +134,17 @@ it('a removal is refused while the record of another connection cannot be read: 
   expect(await world.connection()).toMatchObject({ state: 'applied' });
 });
 
-describe('a removal that leaves the parts in AWS', () => {
-  it('waits for whoever changes connections now, who would store the record again', async () => {
-    const world = await startWorld();
-    await world.apply();
-    const held = { claim: { holder: 'another process', renewals: 0 } };
-    const lock = await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: held }, null);
-    if (lock === 'conflict') throw new Error('the lock is held');
-    await expect(world.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
-    expect(await world.connection()).toMatchObject({ state: 'applied' });
-    await world.state.remove('lease:connection:photos', lock.version);
-    const before = world.aws.snapshot();
-    await world.remove('photos', { keepAws: true });
-    expect(await world.connection()).toBeUndefined();
-    expect(world.aws.snapshot()).toEqual(before);
-  });
+it('a removal that leaves the parts in AWS waits for whoever changes connections now, who would store the record again', async () => {
+  const world = await startWorld();
+  await world.apply();
+  const held = { claim: { holder: 'another process', renewals: 0 } };
+  const lock = await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: held }, null);
+  if (lock === 'conflict') throw new Error('the lock is held');
+  await expect(world.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
+  expect(await world.connection()).toMatchObject({ state: 'applied' });
+  await world.state.remove('lease:connection:photos', lock.version);
+  const before = world.aws.snapshot();
+  await world.remove('photos', { keepAws: true });
+  expect(await world.connection()).toBeUndefined();
+  expect(world.aws.snapshot()).toEqual(before);
 });

@@ -15,19 +15,18 @@ import { startWorld, THEIR_QUEUE, theirStatement, trail, type World } from './wo
 import { isLong } from '../support/breadth.ts';
 
 type Source = 'notification' | 'topic' | 'eventbridge' | 'routed';
-type Document = 'notification' | 'queue' | 'topic' | 'rule' | 'trail';
 
 const TRAIL = trail.arn;
 
-/** The document that a write replaces, and the read that must come right before it. */
-const WRITES: Readonly<Record<string, readonly [document: Document, read: string]>> = {
-  putNotification: ['notification', 'notificationOf'],
-  setQueue: ['queue', 'queueOf'],
-  setTopic: ['topic', 'topicOf'],
-  putRule: ['rule', 'ruleOf'],
-  putTarget: ['rule', 'ruleOf'],
-  removeRule: ['rule', 'ruleOf'],
-  putSelectors: ['trail', 'trailOf'],
+/** The writes that replace a document, each with its read that must come right before. */
+const WRITES: Readonly<Record<string, string>> = {
+  putNotification: 'notificationOf',
+  setQueue: 'queueOf',
+  setTopic: 'topicOf',
+  putRule: 'ruleOf',
+  putTarget: 'ruleOf',
+  removeRule: 'ruleOf',
+  putSelectors: 'trailOf',
 };
 
 /** What AWS and the SDK answer to a request. `effect`: it was done, and the answer was lost. */
@@ -182,7 +181,7 @@ async function start(source: Source, disturbances: readonly Disturbance[]) {
   let after: Disturbance | undefined;
   aws.before = (call, number) => {
     if (number === 0) return;
-    const [, read] = WRITES[call] ?? [];
+    const read = WRITES[call];
     // whoever sends it, and however often: what it replaces was read right before
     if (read !== undefined) expect({ call, before: calls.at(-1) }).toEqual({ call, before: read });
     calls.push(call);

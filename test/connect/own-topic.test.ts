@@ -8,7 +8,6 @@ import { LEASE_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { allTo, interruptAt, startWorld, type World } from './world.ts';
 
-const ID = MARK;
 const wish = { source: 'routed', topic_arn: THEIR_TOPIC } as const;
 const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sns:Subscribe', Resource: THEIR_TOPIC };
 const open = {
@@ -42,7 +41,7 @@ describe('the source routed with the operator’s own topic', () => {
     expect(world.aws.writes.toSorted()).toEqual(['putRule', 'putTarget', 'setQueue', 'setQueue', 'setTopic', 'subscribe']);
     const [rule] = [...world.aws.parts.rules.values()];
     expect(rule?.targets).toMatchObject([{ Arn: THEIR_TOPIC, InputTransformer: transformer, DeadLetterConfig: { Arn: LETTERS_ARN } }]);
-    expect(policyOf(world)).toMatchObject({ Id: 'x', Statement: [theirs, { Sid: ID, Principal: { Service: 'events.amazonaws.com' } }] });
+    expect(policyOf(world)).toMatchObject({ Id: 'x', Statement: [theirs, { Sid: MARK, Principal: { Service: 'events.amazonaws.com' } }] });
     expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.get(QUEUE_ARN)).toMatchObject({ deadLetterArn: LETTERS_ARN });
     expect((await world.plan(request)).changes).toEqual([]);
     expect(await world.codes()).toEqual([]);
@@ -56,7 +55,7 @@ describe('the source routed with the operator’s own topic', () => {
     await world.agree({ bucket: 'videos', ...wish });
     // nothing is said of a trail that Tally has not written to
     expect(await world.remove()).toEqual([]);
-    expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', ID]);
+    expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', MARK]);
     await world.remove('videos');
     expect(policyOf(world)).toEqual(before);
     expect([world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size, world.aws.parts.rules.size]).toEqual([0, 0]);
@@ -108,7 +107,7 @@ describe('the source routed with the operator’s own topic', () => {
     expect(missing.aws.writes).toEqual([]);
     await expect(missing.apply({ ...wish, topic_arn: `${THEIR_TOPIC}.fifo` })).rejects.toMatchObject({ code: 'request.invalid' });
     const other = await startWorld();
-    for (const asked of [{ topic_arn: THEIR_TOPIC }, { source: 'topic' }] as const)
+    for (const asked of [{ topic_arn: THEIR_TOPIC }, { source: 'eventbridge', topic_arn: THEIR_TOPIC }, { source: 'topic' }] as const)
       await expect(other.apply(asked)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('topic_arn: ') });
     expect(other.aws.writes).toEqual([]);
   });
@@ -127,18 +126,14 @@ describe('the source routed with the operator’s own topic', () => {
   });
 });
 
-describe('a topic that Tally did not make', () => {
-  const foreignOf = async (world: World, request = {}) => (await world.plan(request)).foreign;
-
-  it('gets a statement and a rule only where a person has seen the plan', async () => {
-    const world = await startOwn();
-    const before = world.aws.snapshot();
-    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
-    expect(world.aws.snapshot()).toEqual(before);
-    expect(await foreignOf(world)).toMatchObject([{ kind: 'topic-policy', arn: THEIR_TOPIC, after: [{ Sid: MARK }] }]);
-    await world.agree();
-    expect(await world.apply()).toMatchObject({ state: 'applied', changed: false });
-  });
+it('a topic that Tally did not make gets a statement and a rule only where a person has seen the plan', async () => {
+  const world = await startOwn();
+  const before = world.aws.snapshot();
+  await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
+  expect(world.aws.snapshot()).toEqual(before);
+  expect((await world.plan()).foreign).toMatchObject([{ kind: 'topic-policy', arn: THEIR_TOPIC, after: [{ Sid: MARK }] }]);
+  await world.agree();
+  expect(await world.apply()).toMatchObject({ state: 'applied', changed: false });
 });
 
 describe('a bucket that a person wired', () => {
@@ -164,6 +159,9 @@ describe('a bucket that a person wired', () => {
     // it stays theirs without a word, in plans and in a second apply
     expect((await world.plan(wish)).changes).toEqual([]);
     expect(await world.apply(wish)).toMatchObject({ changed: false });
+    // and is Tally's to wire again when that is asked for, or with another source
+    expect((await world.plan({ ...wish, wired_by_hand: false })).changes.map(({ part }) => part)).toEqual(['policy', 'rule']);
+    expect((await world.plan({ source: 'eventbridge' })).changes.map(({ part }) => part)).toContain('rule');
     await world.remove();
     expect([...world.aws.parts.rules]).toEqual([['ops', rule]]);
     expect(policyOf(world)).toEqual(before);
@@ -222,13 +220,6 @@ describe('a bucket that a person wired', () => {
       expect(world.aws.snapshot()).toEqual(before);
     },
   );
-
-  it('is Tally’s to wire again when that is asked for, or with another source', async () => {
-    const world = await startOwn(open);
-    await world.apply({ ...wish, wired_by_hand: true });
-    expect((await world.plan({ ...wish, wired_by_hand: false })).changes.map(({ part }) => part)).toEqual(['policy', 'rule']);
-    expect((await world.plan({ source: 'eventbridge' })).changes.map(({ part }) => part)).toContain('rule');
-  });
 });
 
 it('a plan says when an event bus is nearly full of rules', async () => {

@@ -15,14 +15,12 @@ const foundAs = (part: SharedPart, attributes: Readonly<Record<string, string>> 
 });
 const changed = (attributes: Readonly<Record<string, string>>, part = bucket) => differencesOf(part, foundAs(part, attributes));
 
-describe('the parts that all buckets share', () => {
-  it('have one owner, which follows from the queue: two runs, and the Terraform module, give the same one', () => {
-    expect(newOwner(QUEUE_ARN)).toEqual(newOwner(QUEUE_ARN));
-    expect(newOwner(QUEUE_ARN, INSTALLATION)).toEqual({ installation: INSTALLATION, registry: newOwner(QUEUE_ARN).registry });
-    expect(newOwner(LETTERS_ARN).registry).not.toBe(newOwner(QUEUE_ARN).registry);
-    expect(missingTags(bucket, { attributes: {}, tags: {} })).toEqual(bucket.tags);
-    expect(missingTags(bucket, foundAs(bucket))).toEqual({});
-  });
+it('the parts that all buckets share have one owner, which follows from the queue: two runs, and the Terraform module, give the same one', () => {
+  expect(newOwner(QUEUE_ARN)).toEqual(newOwner(QUEUE_ARN));
+  expect(newOwner(QUEUE_ARN, INSTALLATION)).toEqual({ installation: INSTALLATION, registry: newOwner(QUEUE_ARN).registry });
+  expect(newOwner(LETTERS_ARN).registry).not.toBe(newOwner(QUEUE_ARN).registry);
+  expect(missingTags(bucket, { attributes: {}, tags: {} })).toEqual(bucket.tags);
+  expect(missingTags(bucket, foundAs(bucket))).toEqual({});
 });
 
 describe('a part that exists', () => {

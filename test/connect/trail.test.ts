@@ -174,20 +174,6 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
-  // an advanced one: apply.test.ts
-  it('with basic selectors is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
-    const selectors: Selectors = { kind: 'basic', list: [management] };
-    for (let at = 1; at <= 80; at += 9) {
-      const world = await startTrail({ selectors });
-      await world.killed(['before', at], world.agree);
-      expect(await world.agree()).toMatchObject({ state: 'applied' });
-      expect(recordsBucket(world.selectors(), photos)).toBe(true);
-      await world.killed(['after', at], world.remove);
-      expect(world.selectors().list).toMatchObject(selectors.list);
-      expect(recordsBucket(world.selectors(), photos)).toBe(false);
-    }
-  });
-
   // Bug (S3): the first plan said nothing. Fix: no apply adds this selector, so it is no part that is only not made yet
   it('is never changed if it belongs to others: it is not read, and the selector is printed, by the first plan too', async () => {
     const world = await startTrail({}, { trailBucket: 'trail-logs' });

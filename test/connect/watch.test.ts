@@ -5,7 +5,7 @@ import { createSweep } from '../../src/observing/sweep.ts';
 import { createGapReports, noteArrivals } from '../../src/observing/gaps.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createCheckConnection, visitConnection } from '../../src/connect/watch.ts';
-import { readRecord, refs, removeRecord } from '../../src/store/stored.ts';
+import { readRecord, refs } from '../../src/store/stored.ts';
 import { QUEUE_ARN, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 import { startWorld } from './world.ts';
@@ -31,8 +31,6 @@ async function startWatched() {
     isProven: async () => (await readRecord(state, refs.bucket('photos')))?.provenAtMs !== undefined,
     watch: (): Promise<void> => sweep(new AbortController().signal),
     check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
-    /** As after its re-index. */
-    closeGap: (bucket = 'photos') => removeRecord(state, markId(bucket)),
   };
 }
 

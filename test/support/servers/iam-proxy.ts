@@ -5,7 +5,7 @@
  * https://docs.aws.amazon.com/service-authorization/latest/reference/ names actions and resources. SNS judges what concerns a
  * subscription by the ARN of its topic, as its refusals say.
  */
-import { startFaultProxy, type FaultProxy, type PassingRequest } from './fault-proxy.ts';
+import { startFaultProxy, type PassingRequest } from './fault-proxy.ts';
 
 export interface Statement {
   readonly Sid: string;
@@ -27,8 +27,6 @@ export interface IamProxy {
   readonly refused: ReadonlySet<string>;
   /** What a principal may do and has not done: each action of each statement, for each of its resources. */
   unused(principal: keyof Policies): readonly string[];
-  /** What matches is not judged. */
-  readonly interfere: FaultProxy['interfere'];
   close(): Promise<void>;
 }
 
@@ -65,7 +63,6 @@ export async function startIamProxy(target: string, policies: Policies, processK
   return {
     url: proxy.url,
     refused,
-    interfere: (interference, isMeant) => proxy.interfere(interference, isMeant),
     unused: (principal) => policies[principal].flatMap(namesOf).filter((name) => !used[principal].has(name)),
     close: () => proxy.close(),
   };
@@ -144,7 +141,8 @@ function requestedBy(request: PassingRequest): Requested {
   const action = `${service}:${operation.replace(/Batch$/, '')}`;
   const resource = resourceReaders[service]?.(fields, region) ?? '*';
   const asks = [{ action, resource }];
-  const hasTags = Object.keys(fields).some((name) => /^Tags\b/.test(name));
+  // SQS has TagQueue for its own
+  const hasTags = service !== 'sqs' && Object.keys(fields).some((name) => /^Tags\b/.test(name));
   return { service, asks: hasTags ? [...asks, { action: `${service}:TagResource`, resource }] : asks };
 }
 
