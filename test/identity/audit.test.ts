@@ -4,10 +4,12 @@ import type { Context } from '../../src/registry/contract/contract.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import type { Actor } from '../../src/base/actor.ts';
 import { type AuditRecord, auditRecordOf } from '../../src/base/audit.ts';
-import { createAudited, listAudit } from '../../src/identity/audit.ts';
+import { createAudited, createKeyUses, listAudit } from '../../src/identity/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
-import { localActor } from '../support/identity/actors.ts';
+import { keyActor, localActor } from '../support/identity/actors.ts';
+import { createKeyWorld } from '../support/identity/keys.ts';
+import { newKeySecret } from '../../src/identity/random-texts.ts';
 
 const actor: Actor = { kind: 'local', user: 'alice', host: 'build-1' };
 const contextOf = (requestId: string, signal = new AbortController().signal): Context => ({ actor, requestId, signal });
@@ -153,4 +155,145 @@ it.each<[what: object, found: readonly string[]]>([
   }
   const { items } = await listAudit(audit, { limit: 10, ...query });
   expect(items.map(({ eventtime }) => eventtime.slice(0, 16))).toEqual(found);
+});
+
+const signal = new AbortController().signal;
+
+function world() {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const audit = createMemoryAudit();
+  return { clock, telemetry, audit, uses: createKeyUses({ audit, clock, telemetry }) };
+}
+
+const usesIn = (records: readonly AuditRecord[]) =>
+  records.map(({ eventname, parameters, reason }) =>
+    [eventname, parameters?.['operation'], parameters?.['count'], reason].join(' ').trim(),
+  );
+
+describe('the audit of uses', () => {
+  it('has one record for each key, operation, address, refusal and five seconds, with the number of uses', async () => {
+    const { clock, audit, uses, telemetry } = world();
+    const [ci, export_] = [keyActor({ address: '10.0.0.7' }), keyActor({ keyId: 'k-export', keyName: 'export', address: '10.0.0.7' })];
+    for (let use = 0; use < 3; use += 1) uses.used(ci, 'searchObjects');
+    uses.used(ci, 'listJobs');
+    uses.used({ ...ci, address: '10.0.0.8' }, 'searchObjects');
+    uses.used(export_, 'searchObjects');
+    for (let use = 0; use < 2; use += 1) uses.used(ci, 'searchObjects', 'authorization.denied');
+    await clock.advance(4_999);
+    uses.used(ci, 'searchObjects');
+    await uses.storeEnded();
+    expect(audit.records).toEqual([]);
+    await clock.advance(1);
+    uses.used(ci, 'searchObjects');
+    await uses.storeEnded();
+    expect(usesIn(audit.records).toSorted()).toEqual([
+      'ApiKeyUse listJobs 1',
+      'ApiKeyUse searchObjects 1',
+      'ApiKeyUse searchObjects 1',
+      'ApiKeyUse searchObjects 2 authorization.denied',
+      'ApiKeyUse searchObjects 4',
+    ]);
+    const auth = { type: 'api_key', keyName: 'ci 2026', keyFingerprint: 'qk_abcd…wxyz' };
+    expect(audit.records).toContainEqual(
+      expect.objectContaining({
+        eventtime: '2026-01-02T03:04:05.000Z',
+        useridentity: { email: 'bob@example.com', userId: 'u-bob', sessionContext: { auth } },
+        sourceipaddress: '10.0.0.7',
+        outcome: 'done',
+        parameters: { operation: 'searchObjects', count: 4 },
+      }),
+    );
+    // each is a log line as well
+    expect(telemetry.recorded('audited')).toHaveLength(5);
+    expect(audit.records.map(({ outcome }) => outcome).toSorted()).toEqual(['done', 'done', 'done', 'done', 'failed']);
+    await clock.advance(5_000);
+    await uses.storeEnded();
+    await uses.storeEnded();
+    expect(audit.records).toHaveLength(6);
+  });
+
+  it('holds 10,000 windows, and closes the oldest when there are more', async () => {
+    const { audit, uses, telemetry } = world();
+    for (let use = 0; use < 10_003; use += 1) uses.used(keyActor({ keyId: `k-${use}` }), 'listJobs');
+    await uses.storeEnded();
+    expect(audit.records).toHaveLength(3);
+    await uses.flush(signal);
+    expect(audit.records).toHaveLength(10_003);
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
+  });
+
+  it('keeps only log lines of what a store that hangs has no room for', async () => {
+    const clock = createFakeClock();
+    const telemetry = createFakeTelemetry();
+    const uses = createKeyUses({ audit: { append: () => new Promise(() => {}) }, clock, telemetry });
+    uses.used(keyActor(), 'listJobs');
+    await clock.advance(5_000);
+    void uses.storeEnded();
+    // 8 are on their way, 10,000 wait, and 10,000 windows are open
+    for (let use = 0; use < 20_012; use += 1) uses.used(keyActor({ keyId: `k-${use}` }), 'listJobs');
+    expect(telemetry.recorded('audited')).toHaveLength(8 + 5);
+    const reason = '10000 records of ApiKeyUse wait already';
+    expect(telemetry.recorded('requestFailed')).toEqual(
+      Array.from({ length: 5 }, () => ['store an audit record', 'index.overloaded', reason]),
+    );
+    // nor does it hold up the end of the process; the log has everything then
+    await uses.flush(AbortSignal.abort());
+    expect(telemetry.recorded('audited')).toHaveLength(20_013);
+  });
+});
+
+describe('credentials that fail', () => {
+  it('are audited once for each address, reason and minute, with their number and without the secret', async () => {
+    const { a, bob, clock, store } = await createKeyWorld();
+    const { key, secret } = await a.create(bob);
+    await a.operations.revokeApiKey({ params: { id: key.id } }, a.contextOf(bob));
+    const unknown = newKeySecret();
+    for (let attempt = 0; attempt < 3; attempt += 1) expect(await a.authenticate(unknown, '10.0.0.9')).toBe(undefined);
+    await a.authenticate('nonsense', '10.0.0.9');
+    await a.authenticate(secret, '10.0.0.9');
+    await a.authenticate(secret, '10.0.0.10');
+    await clock.advance(60_000);
+    await a.authenticate(unknown, '10.0.0.9');
+    await a.attempts.storeEnded();
+    await a.attempts.flush(signal);
+    const records = await store.audit.list({ event: 'AuthenticationFailed', limit: 100 });
+    const shown = records.map((record) =>
+      [record.sourceipaddress, record.useridentity.email, record.reason, record.parameters?.['count']].join(' | '),
+    );
+    expect(shown.toSorted()).toEqual([
+      '10.0.0.10 | bob@example.com | API key revoked | 1',
+      '10.0.0.9 | anonymous@registry | API key malformed | 1',
+      '10.0.0.9 | anonymous@registry | API key unknown | 1',
+      '10.0.0.9 | anonymous@registry | API key unknown | 3',
+      '10.0.0.9 | bob@example.com | API key revoked | 1',
+    ]);
+    expect(records.every(({ outcome }) => outcome === 'failed')).toBe(true);
+    const auth = { type: 'api_key', keyName: 'ci', keyFingerprint: key.fingerprint };
+    expect(records).toContainEqual(
+      expect.objectContaining({ useridentity: { email: 'bob@example.com', userId: 'u-bob', sessionContext: { auth } } }),
+    );
+    for (const text of [secret, unknown])
+      expect(JSON.stringify([records, a.telemetry.recorded('audited')])).not.toContain(text.slice(3, 20));
+  });
+
+  it('Fix: at the login leave one record for each address, person, reason and minute', async () => {
+    const { a, store } = await createKeyWorld();
+    const reason = 'the issuer refused the login';
+    const people = ['eve', 'mallory'].map((name) => ({ userId: `u-${name}`, email: `${name}@example.com`, emailVerified: true }));
+    for (let attempt = 0; attempt < 300; attempt += 1)
+      for (const who of [undefined, ...people]) a.attempts.loginFailed({ address: '10.0.0.9', reason, who });
+    a.attempts.loginFailed({ address: '10.0.0.10', reason });
+    await a.attempts.flush(signal);
+    const records = await store.audit.list({ event: 'LoginFailed', limit: 100 });
+    const shown = records.map(({ sourceipaddress, useridentity: { email, userId }, parameters, outcome }) =>
+      [sourceipaddress, email, userId, parameters?.['count'], outcome].join(' | '),
+    );
+    expect(shown.toSorted()).toEqual([
+      '10.0.0.10 | unknown |  | 1 | failed',
+      '10.0.0.9 | eve@example.com | u-eve | 300 | failed',
+      '10.0.0.9 | mallory@example.com | u-mallory | 300 | failed',
+      '10.0.0.9 | unknown |  | 300 | failed',
+    ]);
+  });
 });

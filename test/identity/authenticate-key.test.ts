@@ -34,10 +34,6 @@ describe('authentication with a key', () => {
     await changeUser('u-ann', { email: 'ann@elsewhere.example.com', lastLoginAtMs: clock.nowMs() - 8 * DAY_MS });
     await clock.advance(5_000);
     expect(await a.authenticate(secret)).toMatchObject({ scopes: ['read', 'operate'] });
-    // a granted role does not age
-    await changeUser('u-ann', { roleSource: 'appointment' });
-    await clock.advance(5_000);
-    expect(await a.authenticate(secret)).toMatchObject({ scopes: ['read', 'operate', 'admin'] });
   });
 
   it('refuses everything else, and says to the audit what it was', async () => {
@@ -48,18 +44,8 @@ describe('authentication with a key', () => {
       expect(await a.authenticate(text)).toBe(undefined);
       return a.check(text);
     };
-    for (const text of [
-      '',
-      'Bearer',
-      `${secret} ${secret}`,
-      `${secret.slice(0, 20)} ${secret.slice(20)}`,
-      `sk_${secret.slice(3)}`,
-      secret.slice(0, -1),
-      `${secret}x`,
-      'x'.repeat(100_000),
-    ]) {
-      expect(await reasonOf(text)).toEqual({ kind: 'refused', reason: 'malformed' });
-    }
+    // whatever has another form: api-key.test.ts
+    expect(await reasonOf(`${secret} ${secret}`)).toEqual({ kind: 'refused', reason: 'malformed' });
     expect(await reasonOf(typo)).toEqual({ kind: 'refused', reason: 'mistyped' });
     expect(await reasonOf(newKeySecret())).toEqual({ kind: 'refused', reason: 'unknown' });
     const named = { id: key.id, name: 'ci', fingerprint: key.fingerprint, userId: 'u-bob', userEmail: 'bob@example.com' };
@@ -78,14 +64,11 @@ describe('authentication with a key', () => {
     const another = await a.create(bob);
     await store.state.remove('user:u-bob', user.version);
     expect(await reasonOf(another.secret)).toMatchObject({ reason: 'owner-unknown' });
-  });
-
-  it('refuses a secret whose id is stored with another hash', async () => {
-    const { a, bob, store } = await createKeyWorld();
-    const { key, secret } = await a.create(bob);
-    const entry = (await store.state.get(`api-key:${key.id}`))!;
+    // a secret whose id is stored with another hash
+    const entry = (await store.state.get(`api-key:${another.key.id}`))!;
     await store.state.put({ ...entry, record: { ...(entry.record as object), secretHash: '0'.repeat(64) } }, entry.version);
-    expect(await a.check(secret)).toEqual({ kind: 'refused', reason: 'unknown' });
+    await clock.advance(5_000);
+    expect(await a.check(another.secret)).toEqual({ kind: 'refused', reason: 'unknown' });
   });
 
   it('costs no read each time, whatever the number of requests at the same time', async () => {

@@ -131,26 +131,24 @@ it.each([
   expect(isOfIssuer({ issuer }, { issuer: ofUser })).toBe(expected);
 });
 
-describe('a rule on a claim', () => {
-  it.each([
-    ['groups', 'admins', { groups: ['users', 'admins'] }, true],
-    ['groups', 'admins', { groups: 'admins' }, true],
-    ['groups', 'admins', { groups: 'admins,users' }, false],
-    ['groups', 'admins', { groups: { admins: true } }, false],
-    ['groups', 'admins', {}, false],
-    ['realm_access.roles', 'tally', { realm_access: { roles: ['tally'] } }, true],
-    ['realm_access.roles', 'tally', { realm_access: [{ roles: ['tally'] }] }, false],
-    ['https://example.com/groups', 'a', { 'https://example.com/groups': ['a'] }, true],
-    ['a.b', 'whole', { 'a.b': 'whole', a: { b: 'inner' } }, true],
-    ['level', '3', { level: 3 }, true],
-    ['staff', 'true', { staff: true }, true],
-    ['constructor.name', 'Object', {}, false],
-    ['toString', 'x', {}, false],
-    ['__proto__.polluted', 'x', {}, false],
-    ['groups.length', '1', { groups: ['a'] }, false],
-  ])('%s=%s on %j applies: %s', (path, value, claims, applies) => {
-    expect(claimHas(claims, path, value)).toBe(applies);
-  });
+it.each([
+  ['groups', 'admins', { groups: ['users', 'admins'] }, true],
+  ['groups', 'admins', { groups: 'admins' }, true],
+  ['groups', 'admins', { groups: 'admins,users' }, false],
+  ['groups', 'admins', { groups: { admins: true } }, false],
+  ['groups', 'admins', {}, false],
+  ['realm_access.roles', 'tally', { realm_access: { roles: ['tally'] } }, true],
+  ['realm_access.roles', 'tally', { realm_access: [{ roles: ['tally'] }] }, false],
+  ['https://example.com/groups', 'a', { 'https://example.com/groups': ['a'] }, true],
+  ['a.b', 'whole', { 'a.b': 'whole', a: { b: 'inner' } }, true],
+  ['level', '3', { level: 3 }, true],
+  ['staff', 'true', { staff: true }, true],
+  ['constructor.name', 'Object', {}, false],
+  ['toString', 'x', {}, false],
+  ['__proto__.polluted', 'x', {}, false],
+  ['groups.length', '1', { groups: ['a'] }, false],
+])('a rule on a claim: %s=%s on %j applies: %s', (path, value, claims, applies) => {
+  expect(claimHas(claims, path, value)).toBe(applies);
 });
 
 describe('who may log in', () => {
@@ -179,33 +177,29 @@ describe('who may log in', () => {
   );
 });
 
-describe('the role', () => {
-  const rules = rulesOf(['any'], { adminClaim: claimRuleOf('groups=admins'), adminEmails: ['root@example.com'] });
-  it.each([
-    [
-      { email: 'Root@Example.com', email_verified: 'true' },
-      { role: 'admin', roleSource: 'rule' },
-    ],
-    [
-      { email: 'root@example.com', email_verified: false },
-      { role: 'user', roleSource: 'none' },
-    ],
-    [{ groups: ['admins'] }, { role: 'admin', roleSource: 'rule' }],
-    [{ groups: ['users'] }, { role: 'user', roleSource: 'none' }],
-  ])('of %j is %j', (claims, role) => {
-    expect(loginWith(rules, claims).role).toEqual(role);
-  });
+const rules = rulesOf(['any'], { adminClaim: claimRuleOf('groups=admins'), adminEmails: ['root@example.com'] });
+it.each([
+  [
+    { email: 'Root@Example.com', email_verified: 'true' },
+    { role: 'admin', roleSource: 'rule' },
+  ],
+  [
+    { email: 'root@example.com', email_verified: false },
+    { role: 'user', roleSource: 'none' },
+  ],
+  [{ groups: ['admins'] }, { role: 'admin', roleSource: 'rule' }],
+  [{ groups: ['users'] }, { role: 'user', roleSource: 'none' }],
+])('the role of %j is %j', (claims, role) => {
+  expect(loginWith(rules, claims).role).toEqual(role);
 });
 
-describe('a grant', () => {
-  it('is found by the verified address or by the subject, and by nothing else', () => {
-    const names = (user: Parameters<typeof appointeesOf>[0]) => appointeesOf(user).map(appointmentNameOf);
-    const byEmail = appointmentNameOf({ email: 'Bob@example.com' });
-    expect(names({ email: 'bob@example.com', emailVerified: true, subject: 's1' })).toContain(byEmail);
-    expect(names({ email: 'bob@example.com', emailVerified: false, subject: 's1' })).not.toContain(byEmail);
-    expect(names({ email: 'x@example.com', emailVerified: true, subject: 'bob@example.com' })).not.toContain(byEmail);
-    expect(names({ email: 'x@example.com', emailVerified: false, subject: 's1' })).toContain(appointmentNameOf({ sub: 's1' }));
-  });
+it('a grant is found by the verified address or by the subject, and by nothing else', () => {
+  const names = (user: Parameters<typeof appointeesOf>[0]) => appointeesOf(user).map(appointmentNameOf);
+  const byEmail = appointmentNameOf({ email: 'Bob@example.com' });
+  expect(names({ email: 'bob@example.com', emailVerified: true, subject: 's1' })).toContain(byEmail);
+  expect(names({ email: 'bob@example.com', emailVerified: false, subject: 's1' })).not.toContain(byEmail);
+  expect(names({ email: 'x@example.com', emailVerified: true, subject: 'bob@example.com' })).not.toContain(byEmail);
+  expect(names({ email: 'x@example.com', emailVerified: false, subject: 's1' })).toContain(appointmentNameOf({ sub: 's1' }));
 });
 
 it('the same subject of two issuers is two users, with ids of 22 digits', () => {

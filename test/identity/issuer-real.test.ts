@@ -1,4 +1,3 @@
-import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OAuth2Server } from 'oauth2-mock-server';
 import { createIssuer } from '../../src/identity/issuer.ts';
@@ -37,26 +36,26 @@ describe('a real issuer (oidc-provider)', () => {
     const statement = await issuer.redeem(request, back, signal);
     expect(statement.issuer).toBe(provider.url);
     expect(statement.claims).toMatchObject({ sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] });
-  });
-
-  it('gives each code once', async () => {
-    const { issuer, request, back } = await come();
-    await issuer.redeem(request, back, signal);
+    // it gives each code once
     await expect(issuer.redeem(request, back, signal)).rejects.toMatchObject({
       code: 'login.refused',
       message: expect.stringContaining('invalid_grant'),
     });
   });
 
-  it('does not accept the answer to another request', async () => {
+  it('does not accept the answer to another request, or of another issuer', async () => {
     const { issuer, request, back } = await come();
     const other = newRequest();
     await expect(issuer.redeem({ ...request, state: other.state }, back, signal)).rejects.toMatchObject({ code: 'login.refused' });
+    // mix-up
+    const another = new URL(back);
+    another.searchParams.set('iss', 'https://evil.example');
+    await expect(issuer.redeem(request, another, signal)).rejects.toMatchObject({ code: 'login.refused' });
     await expect(issuer.redeem({ ...request, verifier: other.verifier }, back, signal)).rejects.toMatchObject({ code: 'login.refused' });
   });
 
   it('is named when it refuses the login, with its reason', async () => {
-    const { issuer, request, back } = await come();
+    const { issuer, request } = await come();
     const denied = new URL(
       `${REDIRECT}?${new URLSearchParams({ error: 'access_denied', error_description: 'not\u001b[2J you, call 555-0100', state: request.state, iss: provider.url }).toString()}`,
     );
@@ -64,13 +63,6 @@ describe('a real issuer (oidc-provider)', () => {
       code: 'login.refused',
       message: 'the issuer refused the login: access_denied',
     });
-    expect(back.searchParams.get('iss')).toBe(provider.url);
-  });
-
-  it('that another issuer claims to be is refused (mix-up)', async () => {
-    const { issuer, request, back } = await come();
-    back.searchParams.set('iss', 'https://evil.example');
-    await expect(issuer.redeem(request, back, signal)).rejects.toMatchObject({ code: 'login.refused' });
   });
 
   it('refuses a registry with a wrong secret, which is a fault of the settings', async () => {
@@ -180,26 +172,10 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
   it.each<[string, (idToken: string) => string]>([
     ['without a signature (alg none)', (idToken) => `${encoded({ alg: 'none' })}.${encoded(decoded(idToken).payload)}.`],
     [
-      'signed with the client secret (HS256)',
-      (idToken) => {
-        const body = `${encoded({ alg: 'HS256' })}.${encoded(decoded(idToken).payload)}`;
-        return `${body}.${createHmac('sha256', CLIENT_SECRET).update(body).digest('base64url')}`;
-      },
-    ],
-    [
-      'signed with the key of another',
-      (idToken) => {
-        const { header, payload } = decoded(idToken);
-        const body = `${encoded(header)}.${encoded(payload)}`;
-        const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
-        return `${body}.${sign('sha256', Buffer.from(body), privateKey).toString('base64url')}`;
-      },
-    ],
-    [
       'changed after it was signed',
       (idToken) => {
         const [header = '', , signature = ''] = idToken.split('.');
-        return `${header}.${encoded({ ...decoded(idToken).payload, sub: 'root' })}.${signature}`;
+        return `${header}.${encoded({ ...decoded(idToken).payload, email: 'root@example.com' })}.${signature}`;
       },
     ],
     ['that is no token', () => 'x'],
@@ -215,19 +191,6 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
     await server.issuer.keys.generate('RS256');
     // the first key is used in turn with the second
     for (let login = 0; login < 3; login += 1) expect(await statementOf(at)).toHaveProperty('claims.sub', 'johndoe');
-  });
-
-  // each form of the claim: test/identity/claims.test.ts
-  it.each([
-    ['true', true],
-    [false, false],
-  ])('that says email_verified %j vouches for the address: %s', async (email_verified, expected) => {
-    claims = (payload) => Object.assign(payload, { email: 'a@example.com', email_verified });
-    const statement = await statementOf();
-    expect(identityOf(statement.claims, { issuer: statement.issuer, trustEmail: false })).toMatchObject({
-      email: 'a@example.com',
-      emailVerified: expected,
-    });
   });
 
   it('vouches in the userinfo for the address that it states there, and for no other', async () => {
@@ -251,21 +214,6 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
   it('whose userinfo is about another person is refused', async () => {
     userInfo = { sub: 'root', groups: ['admins'] };
     await expect(statementOf()).rejects.toMatchObject({ code: 'login.refused' });
-  });
-
-  it('like Entra states no email_verified, so that only a trusted issuer vouches', async () => {
-    claims = (payload) =>
-      Object.assign(payload, {
-        ver: '2.0',
-        tid: '72f988bf-86f1-41af-91ab-2d7cd011db47',
-        oid: 'o-1',
-        preferred_username: 'bob@corp.example',
-        email: 'bob@corp.example',
-        groups: ['9c1b…'],
-      });
-    const { claims: stated, issuer: iss } = await statementOf();
-    expect(identityOf(stated, { issuer: iss, trustEmail: false }).emailVerified).toBe(false);
-    expect(identityOf(stated, { issuer: iss, trustEmail: true }).emailVerified).toBe(true);
   });
 
   it('that sends more than a mebibyte is given up', async () => {

@@ -4,6 +4,8 @@ import { readRecord, removeRecord, updateRecord } from '../../src/store/stored.t
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 import { createKeyWorld, DAY_MS } from '../support/identity/keys.ts';
 import { refs } from '../../src/identity/refs.ts';
+import { purgeApiKeys } from '../../src/identity/purges.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 
 const NO_ID = `k${'0'.repeat(22)}`;
 type World = Awaited<ReturnType<typeof createKeyWorld>>;
@@ -124,26 +126,24 @@ describe('creating a key', () => {
   });
 });
 
-describe('listing keys', () => {
-  it('shows the own keys, the newest first, in pages, filtered by exact values that combine', async () => {
-    const { a, clock, bob, ann } = await createKeyWorld();
-    const created = [];
-    for (const name of ['one', 'two', 'one', 'One']) {
-      created.push((await a.create(bob, { name, expires_in_days: name === 'two' ? 1 : 90 })).key);
-      await clock.advance(1_000);
-    }
-    await a.create(ann, { name: 'one' });
-    await clock.advance(DAY_MS);
-    const [first, second, third, fourth] = created.map(({ id }) => id);
-    const list = (query: object) => idsOf(a.operations.listApiKeys({ query }, a.contextOf(bob)));
-    expect(await list({})).toEqual([fourth, third, second, first]);
-    expect(await list({ name: 'one' })).toEqual([third, first]);
-    expect(await list({ status: 'EXPIRED' })).toEqual([second]);
-    expect(await list({ status: 'ACTIVE', name: 'one', fingerprint: created[0]!.fingerprint })).toEqual([first]);
-    expect(await list({ name: 'on' })).toEqual([]);
-    expect(await list({ fingerprint: created[0]!.fingerprint.slice(0, -1) })).toEqual([]);
-    await expect(list({ status: 'REVOKED' })).rejects.toMatchObject({ message: 'status: must be one of ACTIVE, EXPIRED' });
-  });
+it('listing keys shows the own keys, the newest first, in pages, filtered by exact values that combine', async () => {
+  const { a, clock, bob, ann } = await createKeyWorld();
+  const created = [];
+  for (const name of ['one', 'two', 'one', 'One']) {
+    created.push((await a.create(bob, { name, expires_in_days: name === 'two' ? 1 : 90 })).key);
+    await clock.advance(1_000);
+  }
+  await a.create(ann, { name: 'one' });
+  await clock.advance(DAY_MS);
+  const [first, second, third, fourth] = created.map(({ id }) => id);
+  const list = (query: object) => idsOf(a.operations.listApiKeys({ query }, a.contextOf(bob)));
+  expect(await list({})).toEqual([fourth, third, second, first]);
+  expect(await list({ name: 'one' })).toEqual([third, first]);
+  expect(await list({ status: 'EXPIRED' })).toEqual([second]);
+  expect(await list({ status: 'ACTIVE', name: 'one', fingerprint: created[0]!.fingerprint })).toEqual([first]);
+  expect(await list({ name: 'on' })).toEqual([]);
+  expect(await list({ fingerprint: created[0]!.fingerprint.slice(0, -1) })).toEqual([]);
+  await expect(list({ status: 'REVOKED' })).rejects.toMatchObject({ message: 'status: must be one of ACTIVE, EXPIRED' });
 });
 
 describe('a key that is not the own one', () => {
@@ -289,4 +289,29 @@ describe('the keys of all users', () => {
     expect(never.key.last_used_at).toBe(null);
     await expect(list({ unused_since: 'yesterday' })).rejects.toMatchObject({ code: 'request.invalid' });
   });
+});
+
+it('the purge of API keys removes keys 90 days after their expiry, from everywhere, and no others', async () => {
+  const { a, bob, clock, store } = await createKeyWorld();
+  /** With a clock of its own, which does not wait. */
+  const purgeAt = (nowMs: number, telemetry = createFakeTelemetry()) => {
+    const at = { ...createFakeClock({ autoAdvance: true }), nowMs: () => nowMs };
+    return purgeApiKeys({ state: store.state, clock: at, telemetry }, new AbortController().signal);
+  };
+  const [short, long, revoked] = [await a.create(bob, { name: 'short', expires_in_days: 1 }), await a.create(bob), await a.create(bob)];
+  await a.operations.revokeApiKey({ params: { id: revoked.key.id } }, a.contextOf(bob));
+  const endMs = Date.parse(short.key.expires_at) + 90 * DAY_MS;
+  await purgeAt(endMs - 2 * DAY_MS);
+  expect(await store.state.count('api-key')).toBe(3);
+  // revoked 90 days ago
+  await purgeAt(endMs - 1);
+  expect(await store.state.count('api-key')).toBe(2);
+  const telemetry = createFakeTelemetry();
+  await purgeAt(endMs, telemetry);
+  expect(telemetry.recorded('info')).toEqual([['API keys that ended 90 days ago are deleted', { count: 1 }]]);
+  expect(await readRecord(store.state, refs.userKeys('u-bob'))).toMatchObject({ keys: [{ id: long.key.id }], revoked: [] });
+  await clock.advance(endMs - clock.nowMs());
+  const { items } = await a.operations.listApiKeys({}, a.contextOf(bob));
+  expect(items).toMatchObject([{ id: long.key.id, status: 'EXPIRED' }]);
+  expect(await a.check(short.secret)).toEqual({ kind: 'refused', reason: 'unknown' });
 });

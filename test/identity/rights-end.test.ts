@@ -24,10 +24,11 @@ async function cookieOf(world: IdentityWorld): Promise<string> {
   return answered.cookie;
 }
 
-describe('the role of an administrator whom the settings do not name any more', () => {
-  it('ends at once for the sessions', async () => {
-    const world = createIdentityWorld({ adminEmails: ['alice@example.com'] });
+describe('the role of an administrator whom the settings name', () => {
+  it('begins and ends at once for the sessions', async () => {
+    const world = createIdentityWorld();
     const { token } = await logIn(world);
+    world.rule({ adminEmails: ['alice@example.com'] });
     const cookie = await cookieOf(world);
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
     world.rule({ adminEmails: [] });
@@ -83,90 +84,61 @@ describe('the role of an administrator that the claims of a login gave', () => {
   });
 });
 
-describe('a role that the settings give to a person who is logged in', () => {
-  it('counts at the next request, for sessions and API keys alike', async () => {
-    const world = createIdentityWorld();
-    const { token } = await logIn(world);
-    world.rule({ adminEmails: ['alice@example.com'] });
-    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-    const keys = await createKeyWorld();
-    const { secret } = await keys.a.create(keys.bob);
-    expect(await ruled(keys, { adminEmails: ['bob@example.com'] }).authenticate(secret)).toMatchObject({ role: 'admin', scopes: ['read'] });
+it.each([
+  ['a group was left', { groups: ['readers'] }, { groups: [] }, { groups: ['readers'] }, { groups: [] }],
+  ['an address is not verified any more', {}, { email_verified: undefined }, {}, { isUnverified: true }],
+  ['an address has changed', {}, { email: 'al@example.com' }, { email: 'alice@example.com' }, { email: 'al@example.com' }],
+])('Fix: what the next login of its owner states counts for an API key at once: %s', async (_what, before, after, was, is) => {
+  const rules: LoginRules = { issuer: ISSUER, allowed: [{ kind: 'any' }], adminEmails: [] };
+  const process: { liveKeys?: { forgetAll(): void } } = {};
+  const world = createIdentityWorld({
+    allowed: ['any'],
+    liveKeys: { forgetAll: () => process.liveKeys?.forgetAll() },
   });
+  const keys = createKeyProcess({ store: world.store, clock: world.clock, rules });
+  process.liveKeys = keys.liveKeys;
+  const alice = { sub: 's-alice', email: 'alice@example.com', email_verified: true };
+  world.issuer.personIs({ ...alice, ...before });
+  await logIn(world);
+  const { secret } = await keys.create(sessionActor({ userId: aliceId, email: 'alice@example.com' }));
+  expect(await keys.authenticate(secret)).toMatchObject(was);
+  world.issuer.personIs({ ...alice, ...after });
+  await logIn(world);
+  expect(await keys.authenticate(secret)).toMatchObject(is);
 });
 
-describe('Fix: what the next login of its owner states counts for an API key at once', () => {
-  it.each([
-    ['a group was left', { groups: ['readers'] }, { groups: [] }, { groups: ['readers'] }, { groups: [] }],
-    ['an address is not verified any more', {}, { email_verified: undefined }, {}, { isUnverified: true }],
-    ['an address has changed', {}, { email: 'al@example.com' }, { email: 'alice@example.com' }, { email: 'al@example.com' }],
-  ])('%s', async (_what, before, after, was, is) => {
-    const rules: LoginRules = { issuer: ISSUER, allowed: [{ kind: 'any' }], adminEmails: [] };
-    const process: { liveKeys?: { forgetAll(): void } } = {};
-    const world = createIdentityWorld({
-      allowed: ['any'],
-      liveKeys: { forgetAll: () => process.liveKeys?.forgetAll() },
-    });
-    const keys = createKeyProcess({ store: world.store, clock: world.clock, rules });
-    process.liveKeys = keys.liveKeys;
-    const alice = { sub: 's-alice', email: 'alice@example.com', email_verified: true };
-    world.issuer.personIs({ ...alice, ...before });
-    await logIn(world);
-    const { secret } = await keys.create(sessionActor({ userId: aliceId, email: 'alice@example.com' }));
-    expect(await keys.authenticate(secret)).toMatchObject(was);
-    world.issuer.personIs({ ...alice, ...after });
-    await logIn(world);
-    expect(await keys.authenticate(secret)).toMatchObject(is);
-  });
+it('a user of whose address the issuer says nothing is one with a verified address only while the settings trust it: for sessions, roles and grants', async () => {
+  const trusting = { adminEmails: ['alice@example.com'], trustsEmail: true };
+  const world = createIdentityWorld(trusting);
+  const bob = { sub: 's-bob', email: 'bob@example.com', email_verified: true };
+  world.issuer.personIs(bob);
+  const verified = await logIn(world);
+  world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
+  const { token } = await logIn(world);
+  expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+  world.rule({ ...trusting, trustsEmail: false });
+  expect(await world.sessions.check('client', token, signal)).toBe('of a user who may not log in');
+  expect(await world.sessions.check('client', verified.token, signal)).toMatchObject({ email: 'bob@example.com' });
+  world.rule({ ...trusting, trustsEmail: false, allowed: ['any'] });
+  expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user', isUnverified: true });
+  expect((await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root')).user).toBeUndefined();
+  expect((await peopleOf(world).change('bob@example.com', { role: 'admin' }, 'root')).user?.id).toBe(userIdOf(ISSUER, 's-bob'));
+  world.rule(trusting);
+  expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
 });
 
-describe('an API key whose owner no rule lets in any more', () => {
-  it('is refused, and administrators see it so', async () => {
-    const keys = await createKeyWorld();
-    const { secret, key } = await keys.a.create(keys.bob);
-    const narrowed = ruled(keys, { allowed: [{ kind: 'domain', domain: 'other.example' }] });
-    expect(await narrowed.check(secret)).toMatchObject({ kind: 'refused', reason: 'owner-not-allowed' });
-    const seen = await narrowed.operations.getAnyApiKey({ params: { id: key.id } }, narrowed.contextOf(keys.ann));
-    expect(seen).toMatchObject({ owner_disabled: true, user_email_verified: true });
-  });
-});
-
-describe('a user of whose address the issuer says nothing', () => {
-  it('is one with a verified address only while the settings trust it: for sessions, roles and grants', async () => {
-    const trusting = { adminEmails: ['alice@example.com'], trustsEmail: true };
-    const world = createIdentityWorld(trusting);
-    const bob = { sub: 's-bob', email: 'bob@example.com', email_verified: true };
-    world.issuer.personIs(bob);
-    const verified = await logIn(world);
+it.each([{ trustsEmail: true }, { allowed: ['any'] }])(
+  'a user of whose address the issuer said nothing at the login has a verified one after a login at which the issuer vouches for it: %j',
+  async (rule) => {
+    const world = createIdentityWorld(rule);
     world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
+    await logIn(world);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
     const { token } = await logIn(world);
-    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-    world.rule({ ...trusting, trustsEmail: false });
-    expect(await world.sessions.check('client', token, signal)).toBe('of a user who may not log in');
-    expect(await world.sessions.check('client', verified.token, signal)).toMatchObject({ email: 'bob@example.com' });
-    world.rule({ ...trusting, trustsEmail: false, allowed: ['any'] });
-    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user', isUnverified: true });
-    expect((await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root')).user).toBeUndefined();
-    expect((await peopleOf(world).change('bob@example.com', { role: 'admin' }, 'root')).user?.id).toBe(userIdOf(ISSUER, 's-bob'));
-    world.rule(trusting);
-    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-  });
-});
-
-describe('a user of whose address the issuer said nothing at the login', () => {
-  it.each([{ trustsEmail: true }, { allowed: ['any'] }])(
-    'has a verified one after a login at which the issuer vouches for it: %j',
-    async (rule) => {
-      const world = createIdentityWorld(rule);
-      world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
-      await logIn(world);
-      world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
-      const { token } = await logIn(world);
-      world.rule({});
-      expect(await world.sessions.check('client', token, signal)).toMatchObject({ userId: aliceId });
-    },
-  );
-});
+    world.rule({});
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ userId: aliceId });
+  },
+);
 
 describe('the users of another issuer than that of the settings', () => {
   it('have no session and no role, and come back with their issuer', async () => {
@@ -204,6 +176,10 @@ describe('the users of another issuer than that of the settings', () => {
     const seenBy = ({ operations, contextOf }: typeof same) => operations.getAnyApiKey({ params: { id: key.id } }, contextOf(keys.ann));
     expect(await seenBy(same)).toMatchObject({ owner_disabled: false, user_id: 'u-ann', user_email_verified: true });
     expect(await seenBy(other)).toMatchObject({ owner_disabled: true, user_id: 'u-ann', user_email_verified: false });
+    // as those of a user whom no rule lets in any more
+    const narrowed = ruled(keys, { allowed: [{ kind: 'domain', domain: 'other.example' }] });
+    expect(await narrowed.check(secret)).toMatchObject({ kind: 'refused', reason: 'owner-not-allowed' });
+    expect(await seenBy(narrowed)).toMatchObject({ owner_disabled: true, user_email_verified: true });
   });
 
   it('do not count as administrators, so that the last one of this issuer stays', async () => {
@@ -223,19 +199,13 @@ describe('the users of another issuer than that of the settings', () => {
   });
 });
 
-describe('administrators by a grant', () => {
-  const granting = ({ store: { state }, clock }: IdentityWorld) =>
-    createPeople({ state, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } });
-  const identity = (subject: string, email = `${subject}@example.com`) => ({ issuer: ISSUER, subject, email, emailVerified: true });
-
-  it('are as many as grants: two people with one address who log in at the same moment do not share one', async () => {
-    const world = createIdentityWorld();
-    await granting(world).change('ann@example.com', { role: 'admin' }, 'root');
-    const people = ['s-1', 's-2'].map((subject) => identity(subject, 'ann@example.com'));
-    const users = await Promise.all(people.map((person) => world.users.signedIn(person, {})));
-    expect(users.map(({ role }) => role).toSorted()).toEqual(['admin', 'user']);
-    expect(await world.store.state.count('appointment')).toBe(0);
-  });
+it('administrators by a grant are as many as grants: two people with one address who log in at the same moment do not share one', async () => {
+  const world = createIdentityWorld();
+  await peopleOf(world).change('ann@example.com', { role: 'admin' }, 'root');
+  const people = ['s-1', 's-2'].map((subject) => ({ issuer: ISSUER, subject, email: 'ann@example.com', emailVerified: true }));
+  const users = await Promise.all(people.map((person) => world.users.signedIn(person, {})));
+  expect(users.map(({ role }) => role).toSorted()).toEqual(['admin', 'user']);
+  expect(await world.store.state.count('appointment')).toBe(0);
 });
 
 it('who chooses the address of another person does not act in the name of that one', async () => {

@@ -1,7 +1,7 @@
 /** An issuer in memory: it states what the test says, if the answer is the one to its own request. */
 import type { Claims } from '../../../src/identity/claims.rules.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
-import type { Issuer, IssuerRequest } from '../../../src/identity/issuer.ts';
+import type { Issuer } from '../../../src/identity/issuer.ts';
 
 export const ISSUER = 'https://id.example.com';
 
@@ -10,7 +10,6 @@ export interface FakeIssuer extends Issuer {
   personIs(claims: Claims): void;
   /** The next answer is refused, or fails, with this error. */
   failWith(error: Error): void;
-  readonly requests: readonly IssuerRequest[];
   /** Where the browser comes back: the path and query of the callback. */
   answerTo(location: string): string;
 }
@@ -18,9 +17,7 @@ export interface FakeIssuer extends Issuer {
 export function createFakeIssuer(): FakeIssuer {
   let person: Claims = { sub: 's-alice', email: 'alice@example.com', email_verified: true };
   let failure: Error | undefined;
-  const requests: IssuerRequest[] = [];
   return {
-    requests,
     personIs: (claims) => {
       person = claims;
     },
@@ -34,9 +31,7 @@ export function createFakeIssuer(): FakeIssuer {
       back.searchParams.set('state', searchParams.get('state') ?? '');
       return `${back.pathname}${back.search}`;
     },
-    async authorizationUrl(request) {
-      requests.push(request);
-      const { redirectUri, state, nonce } = request;
+    async authorizationUrl({ redirectUri, state, nonce }) {
       return `${ISSUER}/authorize?${new URLSearchParams({ redirect_uri: redirectUri, state, nonce }).toString()}`;
     },
     async redeem({ nonce }, callbackUrl) {
