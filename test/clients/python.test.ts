@@ -61,24 +61,20 @@ describe.skipIf(!canRun('the shared credentials of clients/python', [PYTHON]))(
 
     it('are the same: each uses what the other stored', async () => {
       const world = await openClientWorld();
-      try {
-        await world.logIn();
-        const used = await python(world, 'print(sdk.logged_in(), sdk.whoami().user.email)');
-        expect(used).toMatchObject({ code: 0, stdout: `${world.registry.url} alice@example.com\n` });
-        const registry = await world.client.registryOf(unnamed);
-        expect((await readCaller(registry, never)).kind).toBe('session');
-        expect((await python(world, 'sdk.logout()')).code).toBe(0);
-        expect((await world.client.registryOf(unnamed)).token).toBeUndefined();
-        expect(await world.registry.sessions()).toBe(0);
+      await world.logIn();
+      const used = await python(world, 'print(sdk.logged_in(), sdk.whoami().user.email)');
+      expect(used).toMatchObject({ code: 0, stdout: `${world.registry.url} alice@example.com\n` });
+      const registry = await world.client.registryOf(unnamed);
+      expect((await readCaller(registry, never)).kind).toBe('session');
+      expect((await python(world, 'sdk.logout()')).code).toBe(0);
+      expect((await world.client.registryOf(unnamed)).token).toBeUndefined();
+      expect(await world.registry.sessions()).toBe(0);
 
-        const secret = world.registry.newKey();
-        const stored = await python(world, `sdk.login_with_api_key('${secret}', registry_url='${world.registry.url}', persist=True)`);
-        expect(stored.code, stored.stderr).toBe(0);
-        const keyed = await world.client.registryOf(unnamed);
-        expect((await readCaller(keyed, never)).kind).toBe('api_key');
-      } finally {
-        await world.close();
-      }
+      const secret = world.registry.newKey();
+      const stored = await python(world, `sdk.login_with_api_key('${secret}', registry_url='${world.registry.url}', persist=True)`);
+      expect(stored.code, stored.stderr).toBe(0);
+      const keyed = await world.client.registryOf(unnamed);
+      expect((await readCaller(keyed, never)).kind).toBe('api_key');
     });
   },
 );

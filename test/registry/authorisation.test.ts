@@ -2,14 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { rows, type PlacedRow } from '../../src/registry/contract/contract.ts';
 import type { Scope } from '../../src/identity/authorise.rules.ts';
 import { exampleRequest } from '../support/example-request.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, jsonOf, someFiles, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
-import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
+import { listenControlPlane } from '../support/servers/control-plane.ts';
 
 /** The operator comes through the socket, and all others over HTTP. */
 const callers = ['visitor', 'user', 'user key', 'admin', 'admin key', 'admin key (read)', 'admin key (operate)', 'operator'] as const;
@@ -109,42 +109,21 @@ it('the operations learn who calls', async () => {
   expect(world.fake.contexts.at(-1)?.actor).toMatchObject({ kind: 'api_key', keyName: 'ci 2026', role: 'user', address: '127.0.0.1' });
 });
 
-describe('Fix: without an issuer no credential can be checked, so one that is sent is refused', () => {
+it('Fix: without an issuer no credential can be checked, so one that is sent is refused, by each operation that needs a caller', async () => {
   const fake = createFakeControl();
-  let plane: ControlPlane;
-  beforeAll(async () => {
-    plane = await listenControlPlane({ operations: fake.checked, loadPanel: someFiles });
-  });
-  afterAll(() => plane.close());
-
-  const closed = rows.filter(({ scope }) => scope !== 'none');
-  const secret = `qk_${'a'.repeat(49)}`;
-  const credentials: readonly (readonly [what: string, header: string])[] = [
-    ['a key', `Bearer ${secret}`],
-    ['a key that nobody made', 'Bearer qk_bogus'],
-    ['a key with white space', `Bearer   ${secret} \t`],
-    ['a session', `Bearer qs_${'a'.repeat(43)}`],
-    ['a token without a prefix', 'Bearer abc'],
-    ['an empty bearer', 'Bearer '],
-    ['an empty header', ''],
-    ['a password', 'Basic cXM6cXM='],
-  ];
-  it.each(credentials)('%s, by each operation that needs a caller', async (_what, authorization) => {
-    for (const row of closed) {
+  const plane = await listenControlPlane({ operations: fake.checked, loadPanel: someFiles });
+  onTestFinished(() => plane.close());
+  // of whatever form: anything is one
+  for (const authorization of [`Bearer qk_${'a'.repeat(49)}`, ''])
+    for (const row of rows.filter(({ scope }) => scope !== 'none')) {
       const { path, headers, ...rest } = exampleRequest(row);
       const answer = await get(`${plane.url}${path}`, { method: row.method, headers: { ...headers, authorization }, ...rest });
-      expect([row.operation, answer.status, jsonOf(answer)['detail'], answer.headers['www-authenticate']]).toEqual([
-        row.operation,
-        401,
-        'Authentication failed. Check your credentials or API key.',
-        'Bearer',
-      ]);
+      const detail = 'Authentication failed. Check your credentials or API key.';
+      expect([row.operation, answer.status, answer.headers['www-authenticate']]).toEqual([row.operation, 401, 'Bearer']);
+      expect(jsonOf(answer)).toMatchObject({ detail });
     }
-    expect(fake.asked).toEqual([]);
-  });
-
-  it('but not the cookie of another registry, which browsers send to every port', async () => {
-    const cookies = new Map([['tally-8080', `qb_${'a'.repeat(43)}`]]);
-    expect((await get(`${plane.url}/v1/session`, { cookies })).status).toBe(200);
-  });
+  expect(fake.asked).toEqual([]);
+  // but not the cookie of another registry, which browsers send to every port
+  const cookies = new Map([['tally-8080', `qb_${'a'.repeat(43)}`]]);
+  expect((await get(`${plane.url}/v1/session`, { cookies })).status).toBe(200);
 });

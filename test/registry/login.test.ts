@@ -1,5 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { createPeople } from '../../src/identity/users.ts';
+import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { challengeOf } from '../../src/identity/tokens.rules.ts';
 import { userIdOf } from '../../src/identity/user.rules.ts';
@@ -9,23 +8,12 @@ import {
   bearer,
   jsonOf,
   ownPage,
-  startHttpWorld,
+  openHttpWorld,
   toConsent,
   visit,
   type HttpWorld,
 } from '../support/identity/http-world.ts';
 import { REDIRECT, VERIFIER } from '../support/identity/world.ts';
-
-const stops: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
-
-async function start(options: Parameters<typeof startHttpWorld>[0] = {}): Promise<HttpWorld> {
-  const world = await startHttpWorld(options);
-  stops.push(() => world.close());
-  return world;
-}
 
 const json = { 'content-type': 'application/json' };
 const client = {
@@ -48,7 +36,7 @@ const browserOf = (world: HttpWorld) => backFromIssuer(world, authorizePath({ re
 
 describe('the login of a program', () => {
   it('leads from its browser to a token with which it is known', async () => {
-    const world = await start();
+    const world = await openHttpWorld();
     const { page, decide } = await consentOf(world);
     expect(page.text).toContain('alice@example.com');
     expect(page.text).toContain('laptop');
@@ -81,40 +69,25 @@ describe('the login of a program', () => {
     ['a form, which cannot send the header', { ...json, 'sec-fetch-site': 'same-origin' }],
     ['a page of the same site on another host', { ...json, 'x-tally-csrf': '1', 'sec-fetch-site': 'same-site' }],
   ])('is not permitted by %s', async (_, headers) => {
-    const world = await start();
+    const world = await openHttpWorld();
     const { decide } = await consentOf(world);
     expect(jsonOf(await decide(true, headers))).toMatchObject({ status: 403, code: 'request.forbidden-origin' });
     expect((await decide(true)).status).toBe(200);
   });
 
-  it.each<[string, Record<string, string | undefined>]>([
-    ['a foreign redirect', { redirect_uri: 'https://evil.example/callback' }],
-    ['no challenge', { code_challenge: undefined }],
-    ['a redirect and a code to copy', { no_browser: 'true' }],
-    ['an unknown parameter', { prompt: 'none' }],
-  ])('is not begun with %s', async (_, changes) => {
-    const world = await start();
-    const query = Object.fromEntries(
-      Object.entries({ ...client, ...changes }).filter((pair): pair is [string, string] => pair[1] !== undefined),
-    );
+  it.each<[string, Record<string, string>]>([
+    ['a foreign redirect', { ...client, redirect_uri: 'https://evil.example/callback' }],
+    ['no challenge', { state: 'mine', redirect_uri: REDIRECT }],
+    ['a redirect and a code to copy', { ...client, no_browser: 'true' }],
+  ])('is not begun with %s', async (_, query) => {
+    const world = await openHttpWorld();
     const answer = await world.send('GET', authorizePath(query));
     expect([answer.status, jsonOf(answer)['code'], answer.headers['set-cookie']]).toEqual([400, 'request.invalid', undefined]);
     expect(await world.store.state.count('login')).toBe(0);
   });
 
-  it.each([
-    [{ grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: VERIFIER }, 'login.invalid-grant'],
-    [{ grant_type: 'password', username: 'a' }, 'request.invalid'],
-    [{ grant_type: 'refresh_token', refresh_token: 'qr_x' }, 'request.invalid'],
-    [{ grant_type: 'authorization_code', code: 'x'.repeat(129), code_verifier: VERIFIER }, 'request.invalid'],
-  ])('has no token for %j', async (body, code) => {
-    const answer = await redeem(await start(), body);
-    expect([answer.status, jsonOf(answer)['code']]).toEqual([400, code]);
-    if (code === 'login.invalid-grant') expect(jsonOf(answer)['error']).toBe('invalid_grant');
-  });
-
   it('that fails for a person shows a page, and for a program a problem document', async () => {
-    const world = await start();
+    const world = await openHttpWorld();
     const expired = await world.send('GET', '/login/consent', { headers: visit });
     expect(expired.status).toBe(400);
     expect(expired.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -131,9 +104,10 @@ describe('the login of a program', () => {
 });
 
 describe('the pages', () => {
-  it('permit nothing but their own script and style, and are framed by no page', async () => {
-    const world = await start();
-    const { page } = await consentOf(world);
+  it('permit nothing but their own script and style, are framed by no page, and show texts from outside as they are', async () => {
+    const world = await openHttpWorld();
+    world.issuer.personIs({ sub: '"><img src=x>\u202e' });
+    const { page } = await consentOf(world, { ...client, machine: `<b>&"'` });
     const policy = String(page.headers['content-security-policy']);
     expect(policy).toMatch(/^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /);
     expect(policy).toContain("frame-ancestors 'none'");
@@ -144,22 +118,15 @@ describe('the pages', () => {
     for (const [, source = ''] of page.text.matchAll(/<(?:script|style)>([^]*?)<\/(?:script|style)>/g)) {
       expect(policy).toContain(createHash('sha256').update(source).digest('base64'));
     }
-    expect(page.text).not.toMatch(/ on\w+=|style=|javascript:/i);
-  });
-
-  it('show texts from outside as they are, and characters that turn or hide others', async () => {
-    const world = await start();
-    world.issuer.personIs({ sub: '"><img src=x onerror=alert(1)>\u202e' });
-    const { page } = await consentOf(world, { ...client, machine: `<b>&"'` });
-    expect(page.text).not.toMatch(/<img|<b>|\u202e/);
+    expect(page.text).not.toMatch(/ on\w+=|style=|javascript:|<img|<b>|\u202e/i);
     expect(page.text).toContain('\\u{202e}');
     expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');
   });
 });
 
 describe('the session of a browser', () => {
-  it('is a cookie that scripts do not see, set at the return to a page of the registry', async () => {
-    const world = await start();
+  it('is a cookie that scripts do not see, set at the return to a page of the registry, and ends with the logout', async () => {
+    const world = await openHttpWorld();
     const { cookies, answered } = await browserOf(world);
     expect([answered.status, answered.location]).toEqual([303, '/jobs?x=1']);
     expect([answered.headers['set-cookie']].flat().at(-1)).toMatch(
@@ -169,10 +136,15 @@ describe('the session of a browser', () => {
       kind: 'session',
       user: { email: 'alice@example.com' },
     });
+    const before = new Map(cookies);
+    const { 'content-type': _, ...own } = ownPage(world);
+    expect((await world.send('POST', '/login/logout', { cookies, headers: own })).status).toBe(204);
+    expect([...cookies].filter(([name]) => name === `tally-${world.port}`)).toEqual([]);
+    expect((await world.send('GET', '/v1/session', { cookies: before })).status).toBe(401);
   });
 
   it('ends the session that the browser had before, and no other one', async () => {
-    const world = await start();
+    const world = await openHttpWorld();
     const { cookies } = await browserOf(world);
     const first = new Map(cookies);
     const { cookies: elsewhere } = await browserOf(world);
@@ -191,22 +163,23 @@ describe('the session of a browser', () => {
   });
 
   it('over https belongs to this host alone', async () => {
-    const world = await start({ publicUrl: 'https://tally.example.com' });
+    const world = await openHttpWorld({ publicUrl: 'https://tally.example.com', trustedProxies: ['127.0.0.1/32'] });
     const { answered } = await browserOf(world);
     expect([answered.headers['set-cookie']].flat().at(-1)).toMatch(
       /^__Host-tally=qb_\w+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=43200; Secure$/,
     );
     expect(answered.headers['strict-transport-security']).toBe('max-age=31536000');
+    // whatever a proxy says of the address, the settings are believed
+    const forwarded = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'http', host: 'evil.example' };
+    const begun = await world.send('GET', authorizePath(client), { headers: forwarded });
+    expect(new URL(begun.location ?? '').searchParams.get('redirect_uri')).toBe('https://tally.example.com/login/callback');
+    expect(String(begun.headers['set-cookie'])).toMatch(/^__Host-tally-login=.*Secure$/);
   });
 
   it('changes something only from a page of the registry', async () => {
-    const world = await start();
-    world.issuer.personIs({ sub: 's-root', email: 'root@example.com', email_verified: true });
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).change(
-      'sub:s-root',
-      { role: 'admin' },
-      'test',
-    );
+    const world = await openHttpWorld();
+    // logs an administrator in, who is the person of the browser then
+    await world.tokenOf('admin');
     const { cookies } = await browserOf(world);
     const pause = (headers: Record<string, string>) => world.send('POST', '/v1/buckets/photos/reindex', { cookies, headers });
     const own = { 'x-tally-csrf': '1', 'sec-fetch-site': 'same-origin' };
@@ -227,7 +200,7 @@ describe('the session of a browser', () => {
   });
 
   it('is no bearer token, and the token of a program is no cookie; nor are both sent together', async () => {
-    const world = await start();
+    const world = await openHttpWorld();
     const { cookies } = await browserOf(world);
     const cookie = cookies.get(`tally-${world.port}`) ?? '';
     expect((await world.send('GET', '/v1/session', { headers: bearer(cookie) })).status).toBe(401);
@@ -240,59 +213,32 @@ describe('the session of a browser', () => {
     }
   });
 
-  it('ends with the logout', async () => {
-    const world = await start();
-    const { cookies } = await browserOf(world);
-    const before = new Map(cookies);
-    const { 'content-type': _, ...own } = ownPage(world);
-    expect((await world.send('POST', '/login/logout', { cookies, headers: own })).status).toBe(204);
-    expect([...cookies].filter(([name]) => name === `tally-${world.port}`)).toEqual([]);
-    expect((await world.send('GET', '/v1/session', { cookies: before })).status).toBe(401);
-  });
-
   it('begins under the name of the registry, so that its cookies come back', async () => {
-    const world = await start();
-    const answer = await world.send('GET', authorizePath({ return_to: '/' }), { headers: { host: `localhost:${world.port}` } });
+    const world = await openHttpWorld();
+    const headers = { host: `localhost:${world.port}` };
+    const answer = await world.send('GET', authorizePath({ return_to: '/' }), { headers });
     expect([answer.status, answer.location]).toEqual([302, `${world.url}/login/authorize?return_to=%2F`]);
+    // clients find it in the answers to their logins
+    expect(jsonOf(await world.send('GET', '/config.json', { headers }))).toMatchObject({ registryUrl: world.url });
   });
 });
 
-describe('a credential', () => {
-  it.each([
-    ['nothing', {}],
-    ['an unknown token', bearer(`qs_${'0'.repeat(43)}`)],
-    ['a malformed token', bearer('qs_')],
-    ['an unknown key', bearer('qk_unknown')],
-    ['another scheme', { authorization: 'Basic cXM6cXM=' }],
-    ['two tokens', { authorization: 'Bearer a b' }],
-    ['an empty header', { authorization: '' }],
-  ])('that is %s is refused, in the same words', async (_, headers) => {
-    const answer = await (await start()).send('GET', '/v1/buckets', { headers });
-    expect(answer.status).toBe(401);
-    expect(answer.headers['www-authenticate']).toBe('Bearer');
-    expect(jsonOf(answer)).toMatchObject({
-      code: 'authentication.failed',
-      detail: 'Authentication failed. Check your credentials or API key.',
-    });
-  });
-
-  it('that is not valid is counted by its address; a cookie that has ended is not', async () => {
-    const world = await start();
-    await world.send('GET', '/v1/buckets', { headers: bearer(`qs_${'0'.repeat(43)}`) });
-    await redeem(world, { grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: VERIFIER });
-    await world.send('GET', '/v1/buckets', { headers: { cookie: `tally-${world.port}=qb_${'0'.repeat(43)}` } });
-    expect(world.failures).toEqual(
-      ['session token not valid', 'authorization_code not valid'].map((reason) => ({
-        address: '127.0.0.1',
-        reason,
-      })),
-    );
-  });
+it('a credential that is not valid is counted by its address; a cookie that has ended is not', async () => {
+  const world = await openHttpWorld();
+  await world.send('GET', '/v1/buckets', { headers: bearer(`qs_${'0'.repeat(43)}`) });
+  await redeem(world, { grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: VERIFIER });
+  await world.send('GET', '/v1/buckets', { headers: { cookie: `tally-${world.port}=qb_${'0'.repeat(43)}` } });
+  expect(world.failures).toEqual(
+    ['session token not valid', 'authorization_code not valid'].map((reason) => ({
+      address: '127.0.0.1',
+      reason,
+    })),
+  );
 });
 
 describe('the address of the registry', () => {
   it('is in /config.json, which any page may read and keep for a minute', async () => {
-    const world = await start({ publicUrl: 'https://tally.example.com', catalogUrl: 'https://catalog.example.com' });
+    const world = await openHttpWorld({ publicUrl: 'https://tally.example.com', catalogUrl: 'https://catalog.example.com' });
     const answer = await world.send('GET', '/config.json', {
       headers: { origin: 'https://any.example', 'x-forwarded-host': 'evil.example' },
     });
@@ -304,19 +250,5 @@ describe('the address of the registry', () => {
     expect(answer.headers).toMatchObject({ 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=60' });
     const other = await world.send('GET', '/openapi.json', { headers: { origin: 'https://any.example' } });
     expect([other.status, other.headers['access-control-allow-origin']]).toEqual([403, undefined]);
-  });
-
-  it('is the same under every name of the machine, so that clients find it in the answers to their logins', async () => {
-    const world = await start();
-    const answer = await world.send('GET', '/config.json', { headers: { host: `localhost:${world.port}` } });
-    expect(jsonOf(answer)).toMatchObject({ registryUrl: world.url });
-  });
-
-  it('is believed from the settings only', async () => {
-    const world = await start({ publicUrl: 'https://tally.example.com', trustedProxies: ['127.0.0.1/32'] });
-    const forwarded = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'http', host: 'evil.example' };
-    const begun = await world.send('GET', authorizePath(client), { headers: forwarded });
-    expect(new URL(begun.location ?? '').searchParams.get('redirect_uri')).toBe('https://tally.example.com/login/callback');
-    expect(String(begun.headers['set-cookie'])).toMatch(/^__Host-tally-login=.*Secure$/);
   });
 });

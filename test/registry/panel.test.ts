@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RequestError } from '../../src/base/request-error.ts';
-import type { LoadFiles } from '../../src/registry/panel.ts';
 import { startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -12,10 +11,9 @@ const files = new Map([
 
 describe('the files of the panel', () => {
   let world: PanelWorld;
-  let load: LoadFiles = async () => files;
 
   beforeAll(async () => {
-    world = await startPanelWorld({ loadPanel: () => load() });
+    world = await startPanelWorld({ loadPanel: async () => files });
   });
   afterAll(() => world.close());
 
@@ -57,11 +55,12 @@ describe('the files of the panel', () => {
   });
 
   it('that cannot be loaded are loaded by the next request', async () => {
+    let loads = 0;
     const broken = await startPanelWorld({
       loadPanel: async () => {
-        if (load === second) return files;
-        load = second;
-        throw new RequestError('panel.not-built', 'run npm run panel');
+        loads += 1;
+        if (loads === 1) throw new RequestError('panel.not-built', 'run npm run panel');
+        return files;
       },
     });
     const answers = [await fetch(`${broken.url}/panel/`), await fetch(`${broken.url}/panel/`)];
@@ -69,5 +68,4 @@ describe('the files of the panel', () => {
     expect(await answers[0]?.json()).toMatchObject({ code: 'panel.not-built', detail: 'run npm run panel' });
     await broken.close();
   });
-  const second: LoadFiles = async () => files;
 });

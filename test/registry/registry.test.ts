@@ -123,10 +123,12 @@ describe('where no registry of this version answers', () => {
   });
 
   it('follows no redirect: it may lead anywhere', async () => {
-    const server = await startScripted(() => ({ status: 307, headers: { location: '/elsewhere' } }));
-    const removed = createRegistryOperations(server).removeBucket({ params }, context);
-    await expect(removed).rejects.toMatchObject({ code: 'registry.unreachable' });
-    expect(server.asked.map(({ path }) => path)).toEqual(['/v1/buckets/photos']);
+    for (const status of [301, 302, 303, 307, 308]) {
+      const server = await startScripted(() => ({ status, headers: { location: '/elsewhere' } }));
+      const removed = createRegistryOperations(server).removeBucket({ params }, context);
+      await expect(removed).rejects.toMatchObject({ code: 'registry.unreachable' });
+      expect(server.asked.map(({ path }) => path)).toEqual(['/v1/buckets/photos']);
+    }
   });
 
   it('says that the connection broke in the middle of an answer', async () => {

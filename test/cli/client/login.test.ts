@@ -1,6 +1,6 @@
 /** The interactive login: by the browser, by a pasted code, and what is refused. */
 import { existsSync, mkdirSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createClient, requireVersion } from '../../../src/cli/client/client.ts';
 import { listen } from '../../../src/cli/client/login.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
@@ -11,8 +11,6 @@ let world: ClientWorld;
 beforeEach(async () => {
   world = await openClientWorld();
 });
-
-afterEach(() => world.close());
 
 describe('a login by the browser', () => {
   it('stores addresses and token for this user only, and shows neither code nor token', async () => {
@@ -28,12 +26,9 @@ describe('a login by the browser', () => {
     expect(code).toMatch(/^\w{44}$/);
     expect(text).not.toContain(code);
     expect(registry.credentialsSent()).toEqual([`Bearer ${world.session().token}`]);
-  });
-
-  it('keeps the secret parts of the address out of what other users of the machine can see', async () => {
-    await world.logIn();
-    expect(world.shown.join()).not.toMatch(/state|challenge/);
-    expect(world.shown[0]).toMatch(/http:\/\/127\.0\.0\.1:\d+\/start\/[0-9a-f]{32}$/);
+    // nor does any user of the machine see the secret parts of the address
+    expect(shown.join()).not.toMatch(/state|challenge/);
+    expect(shown[0]).toMatch(/http:\/\/127\.0\.0\.1:\d+\/start\/[0-9a-f]{32}$/);
   });
 
   it('ends if another user of the machine opens its address as well', async () => {
@@ -91,15 +86,12 @@ describe('a login by the browser', () => {
 });
 
 describe('a login by a pasted code', () => {
-  it('is for machines without a browser', async () => {
+  it('is for machines without a browser, and follows when it cannot be opened', async () => {
     await world.client.login(world.registry.url, world.terminal, never);
     expect(world.registry.asked.find(({ path }) => path === '/login/token')?.body).not.toContain('redirect_uri');
-    expect(world.session().registry_url).toBe(world.registry.url);
-  });
-
-  it('follows when the browser cannot be opened', async () => {
+    const before = world.shown.length;
     await world.client.login(world.registry.url, { ...world.terminal, openBrowser: async () => false }, never);
-    expect(world.shown).toHaveLength(2);
+    expect(world.shown).toHaveLength(before + 2);
     expect(world.session().registry_url).toBe(world.registry.url);
   });
 
@@ -150,33 +142,26 @@ describe('a catalog', () => {
   });
 });
 
-describe('the listener of a login', () => {
-  it('ignores what does not belong to the login, and answers once', async () => {
-    const listener = await listen('right');
-    try {
-      const base = new URL(listener.address);
-      const status = async (path: string, headers = {}): Promise<number> => (await fetch(new URL(path, base), { headers })).status;
-      expect(await status('/callback?state=wrong&code=a')).toBe(404);
-      expect(await status('/callback?code=a')).toBe(404);
-      expect(await status('/callback?state=right&state=right&code=a')).toBe(404);
-      expect(await status('/other?state=right&code=a')).toBe(404);
-      expect((await fetch(new URL('/callback?state=right&code=a', base), { method: 'POST' })).status).toBe(404);
-      const first = fetch(new URL('/callback?state=right&code=a', base));
-      const returned = await listener.returned;
-      expect(await status('/callback?state=right&code=b')).toBe(409);
-      await returned.show({ title: 'Done', text: '<&>' });
-      expect(await (await first).text()).toContain('<h1>Done</h1><p>&#60;&#38;&#62;</p>');
-      expect(returned.parameters.get('code')).toBe('a');
-    } finally {
-      listener.close();
-    }
-  });
+it('the listener of a login ignores what does not belong to the login, and answers once', async () => {
+  const listener = await listen('right');
+  onTestFinished(() => listener.close());
+  const base = new URL(listener.address);
+  const status = async (path: string, headers = {}): Promise<number> => (await fetch(new URL(path, base), { headers })).status;
+  expect(await status('/callback?state=wrong&code=a')).toBe(404);
+  expect(await status('/callback?code=a')).toBe(404);
+  expect(await status('/callback?state=right&state=right&code=a')).toBe(404);
+  expect(await status('/other?state=right&code=a')).toBe(404);
+  expect((await fetch(new URL('/callback?state=right&code=a', base), { method: 'POST' })).status).toBe(404);
+  const first = fetch(new URL('/callback?state=right&code=a', base));
+  const returned = await listener.returned;
+  expect(await status('/callback?state=right&code=b')).toBe(409);
+  await returned.show({ title: 'Done', text: '<&>' });
+  expect(await (await first).text()).toContain('<h1>Done</h1><p>&#60;&#38;&#62;</p>');
+  expect(returned.parameters.get('code')).toBe('a');
 });
 
-describe('a user without a home', () => {
-  it('is not logged in, and cannot store a login', async () => {
-    const client = createClient({ folder: undefined });
-    expect((await client.registryOf(unnamed)).token).toBeUndefined();
-    await expect(client.login(world.registry.url, world.browser, never)).rejects.toThrow('this user has no home folder');
-  });
+it('a user without a home is not logged in, and cannot store a login', async () => {
+  const client = createClient({ folder: undefined });
+  expect((await client.registryOf(unnamed)).token).toBeUndefined();
+  await expect(client.login(world.registry.url, world.browser, never)).rejects.toThrow('this user has no home folder');
 });

@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { createClient } from '../../../src/cli/client/client.ts';
 import type { LoginPorts } from '../../../src/cli/client/login.ts';
 import { createStore, type StoredSession } from '../../../src/cli/client/store.ts';
@@ -62,10 +63,15 @@ async function startRegistry() {
   };
 }
 
+/** Ends with the test. */
 export async function openClientWorld() {
   const registry = await startRegistry();
   const home = mkdtempSync(join(tmpdir(), 'tally-client-'));
   const folder = join(home, 'tally');
+  onTestFinished(async () => {
+    await registry.close();
+    rmSync(home, { recursive: true, force: true });
+  });
   const store = createStore(folder);
   const client = createClient({ folder });
   const shown: string[] = [];
@@ -118,10 +124,6 @@ export async function openClientWorld() {
     },
     modeOf: (path: string): number => statSync(path).mode & 0o777,
     textOf: (path: string): string => readFileSync(path, 'utf8'),
-    async close(): Promise<void> {
-      await registry.close();
-      rmSync(home, { recursive: true, force: true });
-    },
   };
 }
 

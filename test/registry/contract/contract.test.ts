@@ -1,6 +1,6 @@
 import { createStoredGrants } from '../../../src/identity/grants/grants.ts';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   operationsOf,
   rows,
@@ -20,7 +20,7 @@ import { exampleRequest } from '../../support/example-request.ts';
 import { get } from '../../support/identity/browser.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
 import { LETTERS, QUEUE } from '../../support/worlds/operations.ts';
-import { someFiles, bearer, startHttpWorld, type HttpWorld } from '../../support/identity/http-world.ts';
+import { someFiles, bearer, openHttpWorld, type HttpWorld } from '../../support/identity/http-world.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { listenControlPlane } from '../../support/servers/control-plane.ts';
 import { sessionActor, userRecord } from '../../support/identity/actors.ts';
@@ -56,19 +56,14 @@ describe('each row of the contract', () => {
   });
 
   it.each(named)('answers its example as it says: %s', async (_, row) => {
-    const { port, close, instead } = await startWorld(row);
-    try {
-      const { status, headers, text } = await send(port, row, instead);
-      expect({ status, text }).toMatchObject({ status: row.status });
-      if (row.answer === undefined) return expect(text).toBe('');
-      expect(headers['content-type']).toContain(row.media ?? 'application/json');
-      const answered: unknown = row.media === undefined ? JSON.parse(text) : text;
-      // what a row does not know is left out by its schema, and would be missing here
-      expect(row.answer.parse(answered)).toEqual(answered);
-      return undefined;
-    } finally {
-      await close();
-    }
+    const { port, instead } = await startWorld(row);
+    const { status, headers, text } = await send(port, row, instead);
+    expect({ status, text }).toMatchObject({ status: row.status });
+    if (row.answer === undefined) return expect(text).toBe('');
+    expect(headers['content-type']).toContain(row.media ?? 'application/json');
+    const answered: unknown = row.media === undefined ? JSON.parse(text) : text;
+    // what a row does not know is left out by its schema, and would be missing here
+    return expect(row.answer.parse(answered)).toEqual(answered);
   });
 
   it.each(named)('takes whatever it documents: %s', (_, row) => {
@@ -86,31 +81,30 @@ describe('each row of the contract', () => {
   });
 });
 
-describe('requests that are not as documented', () => {
-  const rowOf = (operation: string): PlacedRow => rows.find((row) => row.operation === operation)!;
-  it.each([
-    ['searchObjects', { query: { limit: 0 } }, 'limit: must be at least 1'],
-    ['searchObjects', { query: { limit: 1.5 } }, 'limit: must be a whole number from 1 to 1000'],
-    ['searchObjects', { query: { prefix: 'é'.repeat(513) } }, 'prefix: must have at most 1024 bytes in UTF-8'],
-    ['searchObjects', { query: { q: '😀'.repeat(1_025) } }, 'q: must have at most 1024 characters'],
-    ['searchObjects', { query: { prefx: 'a' } }, 'prefx: there is no such parameter'],
-    ['searchObjects', { body: 7 }, 'body: this operation takes no body'],
-    ['explainObject', { params: { bucket: 'photos' } }, 'key: must be given'],
-    ['getBucket', { params: { bucket: '' } }, 'bucket: must be the name of a bucket'],
-    ['getBucket', { params: { bucket: 'no/name' } }, 'bucket: must be the name of a bucket'],
-    ['getBucket', { params: { bucket: 'x'.repeat(256) } }, 'bucket: must be the name of a bucket'],
-    ['listGaps', { query: { state: 'ajar' } }, 'state: must be one of open, closed'],
-    ['addBucket', { body: { bucket: 'photos', topic_arn: 'arn:aws:sqs:eu-west-1:123456789012:uploads' } }, 'topic_arn: must be the ARN'],
-    ['addBucket', { body: { bucket: 'photos', topicArn: 'x' } }, 'topicArn: there is no such field'],
-    ['addBucket', {}, 'body: must be given'],
-    ['startReindex', { params: { bucket: 'photos' }, body: { now: 'yes' } }, 'now: must be true or false'],
-    ['createApiKey', { body: { name: 'ci', expires_in_days: '90' } }, 'expires_in_days: must be a whole number from 1 to 365'],
-    ['listAllApiKeys', { query: { unused_since: '2026-13-01' } }, 'unused_since: must be a day'],
-    ['discardDeadLetters', { body: { ids: ['a'], all: true } }, 'body: must be {"ids": ["…"]} or {"all": true}'],
-  ])('are refused by name: %s %j', (operation, request, message) => {
-    const refusal = { code: 'request.invalid', message: expect.stringContaining(message) };
-    expect(() => checkRequest(rowOf(operation), request)).toThrow(expect.objectContaining(refusal));
-  });
+const rowOf = (operation: string): PlacedRow => rows.find((row) => row.operation === operation)!;
+it.each([
+  ['searchObjects', { query: { limit: 0 } }, 'limit: must be at least 1'],
+  ['searchObjects', { query: { limit: 1.5 } }, 'limit: must be a whole number from 1 to 1000'],
+  ['searchObjects', { query: { prefix: 'é'.repeat(513) } }, 'prefix: must have at most 1024 bytes in UTF-8'],
+  ['searchObjects', { query: { q: '😀'.repeat(1_025) } }, 'q: must have at most 1024 characters'],
+  ['searchObjects', { query: { prefx: 'a' } }, 'prefx: there is no such parameter'],
+  ['searchObjects', { body: 7 }, 'body: this operation takes no body'],
+  ['explainObject', { params: { bucket: 'photos' } }, 'key: must be given'],
+  ['getBucket', { params: { bucket: '' } }, 'bucket: must be the name of a bucket'],
+  ['getBucket', { params: { bucket: 'no/name' } }, 'bucket: must be the name of a bucket'],
+  ['getBucket', { params: { bucket: 'x'.repeat(256) } }, 'bucket: must be the name of a bucket'],
+  ['listGaps', { query: { state: 'ajar' } }, 'state: must be one of open, closed'],
+  ['addBucket', { body: { bucket: 'photos', topic_arn: 'arn:aws:sqs:eu-west-1:123456789012:uploads' } }, 'topic_arn: must be the ARN'],
+  ['addBucket', { body: { bucket: 'photos', topicArn: 'x' } }, 'topicArn: there is no such field'],
+  ['addBucket', {}, 'body: must be given'],
+  ['startReindex', { params: { bucket: 'photos' }, body: { now: 'yes' } }, 'now: must be true or false'],
+  ['createApiKey', { body: { name: 'ci', expires_in_days: '90' } }, 'expires_in_days: must be a whole number from 1 to 365'],
+  ['listAllApiKeys', { query: { unused_since: '2026-13-01' } }, 'unused_since: must be a day'],
+  ['createToken', { body: { grant_type: 'password', username: 'a' } }, 'grant_type: must be'],
+  ['discardDeadLetters', { body: { ids: ['a'], all: true } }, 'body: must be {"ids": ["…"]} or {"all": true}'],
+])('requests that are not as documented are refused by name: %s %j', (operation, request, message) => {
+  const refusal = { code: 'request.invalid', message: expect.stringContaining(message) };
+  expect(() => checkRequest(rowOf(operation), request)).toThrow(expect.objectContaining(refusal));
 });
 
 it('refers in its OpenAPI document to nothing that is not there', () => {
@@ -166,7 +160,8 @@ async function startWorld({ operation }: PlacedRow) {
   await updateRecord(state, refs.job(id), () => job);
   await putExampleKey(state, atMs);
   const listener = await listenControlPlane({ operations: withSession(operations), telemetry, loadPanel: someFiles });
-  return { ...listener, instead: undefined };
+  onTestFinished(() => listener.close());
+  return { port: listener.port, instead: undefined };
 }
 
 /** What a row's example cannot name, because it is new each time: codes, cookies, tokens. */
@@ -218,9 +213,9 @@ async function askingIn(world: HttpWorld) {
 }
 
 async function startPeopleWorld(operation: string, operations: Operations, store: Store) {
-  const world = await startHttpWorld({ operations, store });
+  const world = await openHttpWorld({ operations, store });
   await updateRecord(store.state, identityRefs.user('0aB1cD2eF3gH4iJ5kL6mN7'), () => userRecord());
-  return { port: world.port, close: () => world.close(), instead: await ofPeople[operation]?.(world) };
+  return { port: world.port, instead: await ofPeople[operation]?.(world) };
 }
 
 /** Callers over HTTP are not authenticated yet, and only users have API keys. */

@@ -33,8 +33,11 @@ describe('the view of a job', () => {
     expect(view.objects_per_s).toBeCloseTo(10);
   });
 
-  it('says nothing of progress once the bucket is known to hold more than the index did', () => {
+  it('says nothing of progress once the bucket is known to hold more than the index did, and once it has ended nothing of what it waited for', () => {
     for (const documentsAtStart of [39, 0]) expect(jobView({ ...running, documentsAtStart }, { nowMs: 5_000 }).progress).toBeUndefined();
+    const fault = { code: 's3.throttled', reason: 'SlowDown', attempts: 0, sinceMs: 1, dueAtMs: 2 } as const;
+    const done = jobView({ ...running, state: 'done', parts: [{ cursor: 'c', fault }] }, { nowMs: 5_000 });
+    expect([done.progress, done.last_fault]).toEqual([1, undefined]);
   });
 
   it('counts no pause into the rate', () => {
@@ -53,12 +56,6 @@ describe('the view of a job', () => {
 
   it('estimates the requests at what S3 charges for them', () => {
     expect(jobView(running, { nowMs: 5_000 }).cost_usd).toBeCloseTo(5.4);
-  });
-
-  it('of a job that has ended says nothing of what it waited for', () => {
-    const fault = { code: 's3.throttled', reason: 'SlowDown', attempts: 0, sinceMs: 1, dueAtMs: 2 } as const;
-    const done = jobView({ ...running, state: 'done', parts: [{ cursor: 'c', fault }] }, { nowMs: 5_000 });
-    expect([done.progress, done.last_fault]).toEqual([1, undefined]);
   });
 
   it('says which of the deletions that it held back still wait, and whether a person has declined them', () => {

@@ -3,17 +3,15 @@ import { createStoredGrants } from '../../../src/identity/grants/grants.ts';
 import { describe, expect, it } from 'vitest';
 import { rowsOfControlPlane, type AnyOperation, type ControlName } from '../../../src/registry/contract/contract.ts';
 import type { AnyRequest } from '../../../src/registry/contract/row.ts';
-import { FaultError } from '../../../src/base/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/base/actor.ts';
 import { keyRecordOf } from '../../../src/identity/api-key.rules.ts';
-import type { AuditEvent, AuditRecord } from '../../../src/base/audit.ts';
-import { stateKinds } from '../../../src/records/state-kind.ts';
+import type { AuditEvent } from '../../../src/base/audit.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/store/stored.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { sessionActor, userRecord } from '../../support/identity/actors.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
-import { LETTERS, QUEUE } from '../../support/worlds/operations.ts';
+import { QUEUE } from '../../support/worlds/operations.ts';
 import { newKeySecret } from '../../../src/identity/random-texts.ts';
 import { appointmentNameOf, newAppointment } from '../../../src/identity/user.rules.ts';
 import { refs as identityRefs } from '../../../src/identity/refs.ts';
@@ -99,18 +97,15 @@ const acts: readonly Act[] = [
   { operation: 'removeGrant', event: 'GrantRemove', request: { body: { who: 'everyone', where: 'spare' } } },
 ];
 
-/** Two buckets, of which `spare` is for the neighbour; a queued and a paused job; a dead letter. */
+/** Buckets in several states; a queued, a paused and a held job; a dead letter; people and what they have. */
 async function startWorld() {
   const audit = createMemoryAudit();
-  let refuses: (record: AuditRecord) => boolean = () => false;
-  const append = async (record: AuditRecord): Promise<void> => {
-    if (refuses(record)) throw new FaultError('index.blocked', 'the disk is full');
-    await audit.append(record);
-  };
-  const store = { ...createMemoryStore(), audit: { ...audit, append } };
-  const world = createControlWorld({ store, buckets: ['photos', 'spare', 'videos', 'applied', 'paused', 'posted'] });
-  const { state, objects, clock, connectBucket, deadLetters, queues, connections, operations, telemetry } = world;
-  for (const bucket of ['photos', 'spare', 'applied', 'paused']) await connectBucket.connect({ bucket }, 'test');
+  const world = createControlWorld({
+    store: { ...createMemoryStore(), audit },
+    buckets: ['photos', 'videos', 'applied', 'paused', 'posted'],
+  });
+  const { state, clock, connectBucket, deadLetters, queues, connections, operations, telemetry } = world;
+  for (const bucket of ['photos', 'applied', 'paused']) await connectBucket.connect({ bucket }, 'test');
   await connectBucket.connect({ bucket: 'posted', source: 'webhook' }, 'test');
   await queues.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });
@@ -141,28 +136,10 @@ async function startWorld() {
     telemetry,
     ask: (operation: ControlName, request: AnyRequest = {}, actor: Actor = alice): Promise<unknown> =>
       (operations[operation] as AnyOperation)(request, { actor, signal }),
-    refuse: (which: (record: AuditRecord) => boolean): void => {
-      refuses = which;
-    },
-    /** Everything that an act can change. */
-    everything: async (): Promise<unknown> => {
-      const records = await Promise.all(stateKinds.map((kind) => state.list(kind, { limit: 1_000 })));
-      const indices = await Promise.all(
-        ['photos', 'spare', 'videos'].map((bucket) =>
-          objects.probeBucket(bucket).then(
-            () => true,
-            () => false,
-          ),
-        ),
-      );
-      const messages = [LETTERS, QUEUE].map((url) => queues.messages(url).map(({ body }) => body));
-      return { records, indices, messages };
-    },
   };
 }
 
-const outcomesOf = (records: readonly AuditRecord[]) => records.map(({ eventname, outcome }) => [eventname, outcome]);
-
+// that nothing is done whose intent is not stored: identity/audit.test.ts
 describe('operations of the control plane', () => {
   it('that change something are all tried below', () => {
     const changing = rowsOfControlPlane.filter(({ method }) => method !== 'GET').map(({ operation }) => operation);
@@ -176,46 +153,26 @@ describe('operations of the control plane', () => {
   });
 });
 
-describe.each(acts.map((act) => [act.event, act.operation, act] as const))(
-  '%s of %s',
-  (event, operation, { by, request, came = {}, names = Object.assign({}, request.params, request.body) }) => {
-    it('has a record before it and one after it, by the same actor and request', async () => {
-      const { ask, audit, telemetry } = await startWorld();
-      await ask(operation, request, by);
-      const facts = {
-        eventname: event,
-        useridentity: {
-          email: by === undefined ? 'alice@build-1' : nameOfActor(by),
-          sessionContext: { auth: { type: by?.kind ?? 'local' } },
-        },
-        sourceipaddress: '127.0.0.1',
-        date: '2026/01/02',
-      };
-      expect(audit.records).toMatchObject([
-        { ...facts, outcome: 'intended', parameters: names },
-        { ...facts, outcome: 'done', parameters: { ...names, ...came } },
-      ]);
-      expect(new Set(audit.records.map(({ request_id }) => request_id)).size).toBe(1);
-      // each is a log line as well
-      expect(telemetry.recorded('audited').flat()).toEqual(audit.records);
-    });
-
-    it('is not begun when its intent cannot be stored, while another act is', async () => {
-      const { ask, audit, everything, refuse, telemetry } = await startWorld();
-      refuse(({ eventname, parameters }) => eventname === event && parameters?.bucket !== 'spare');
-      const before = await everything();
-      const refusal = {
-        code: 'audit.unavailable',
-        reason: expect.stringMatching(`^Tally did nothing, because it could not store the audit record of ${event} .*disk is full`),
-      };
-      await expect(ask(operation, request, by)).rejects.toMatchObject(refusal);
-      expect(await everything()).toEqual(before);
-      expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
-      await ask('removeBucket', { params: { bucket: 'spare' } });
-      expect(outcomesOf(audit.records)).toEqual([
-        ['BucketRemove', 'intended'],
-        ['BucketRemove', 'done'],
-      ]);
-    });
+it.each(acts.map((act) => [act.event, act.operation, act] as const))(
+  '%s of %s has a record before it and one after it, by the same actor and request',
+  async (event, operation, { by, request, came = {}, names = Object.assign({}, request.params, request.body) }) => {
+    const { ask, audit, telemetry } = await startWorld();
+    await ask(operation, request, by);
+    const facts = {
+      eventname: event,
+      useridentity: {
+        email: by === undefined ? 'alice@build-1' : nameOfActor(by),
+        sessionContext: { auth: { type: by?.kind ?? 'local' } },
+      },
+      sourceipaddress: '127.0.0.1',
+      date: '2026/01/02',
+    };
+    expect(audit.records).toMatchObject([
+      { ...facts, outcome: 'intended', parameters: names },
+      { ...facts, outcome: 'done', parameters: { ...names, ...came } },
+    ]);
+    expect(new Set(audit.records.map(({ request_id }) => request_id)).size).toBe(1);
+    // each is a log line as well
+    expect(telemetry.recorded('audited').flat()).toEqual(audit.records);
   },
 );

@@ -1,5 +1,5 @@
 /** A control plane with identity, on stores in memory and with an issuer in memory, and its callers of each kind. */
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { CheckedOperations } from '../../../src/registry/contract/contract.ts';
 import type { Actor, KeyScope } from '../../../src/base/actor.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -30,6 +30,14 @@ const EXAMPLES = ['index.html', 'panel-QSV32F7P.js', 'README.html', 'concepts.ht
 /** The files that the examples of the contract name. */
 export const someFiles: LoadFiles = async () => new Map(EXAMPLES.map((name) => [name, new TextEncoder().encode('text')]));
 
+/** Ends with the test. */
+export async function openHttpWorld(options: HttpWorldOptions = {}): Promise<HttpWorld> {
+  const world = await startHttpWorld(options);
+  onTestFinished(() => world.close());
+  return world;
+}
+
+/** The same for several tests, until it is closed. */
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
   const { operations, store, publicUrl, catalogUrl, trustedProxies = [], attempts, loadPanel = someFiles } = options;
   let url = '';
