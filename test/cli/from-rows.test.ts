@@ -161,13 +161,6 @@ describe('exactly', () => {
       ],
     ],
     [
-      'admin access --where photos --cursor page-1',
-      { items: [], next: 'page-2' },
-      ['listReaders', { query: { where: 'photos', cursor: 'page-1', limit: 100 } }],
-      [],
-      ['No one on this page may read anything of it.', 'There is more. Repeat the command with --cursor page-2'],
-    ],
-    [
       'keys create ci --days 60 --scope read --scope operate',
       { key: { ...apiKey, scopes: ['read', 'operate'] }, secret: keySecret },
       ['createApiKey', { body: { name: 'ci', expires_in_days: 60, scopes: ['read', 'operate'] } }],
@@ -216,12 +209,6 @@ describe('exactly', () => {
       { discarded: 1_000, remaining: 43 },
       ['discardDeadLetters', { body: { all: true } }],
       ['Deleted: 1000. About 43 remain. `tally dead-letters list` shows them: look at their reasons before you repeat the command.'],
-    ],
-    [
-      'dead-letters replay --all',
-      { replayed: 3, remaining: 3 },
-      ['replayDeadLetters', { body: { all: true } }],
-      ['Sent back: 3. About 3 remain. `tally dead-letters list` shows them: look at their reasons before you repeat the command.'],
     ],
     [
       'dead-letters replay a',

@@ -3,20 +3,15 @@ import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createFakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { createCliWorld } from './world.ts';
 
-const closes: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closes.splice(0)) await close();
-});
-
 async function startMcp(operations = createFakeControl().checked) {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
   const listener = await listenControlPlane({ operations });
-  closes.push(() => listener.close());
+  onTestFinished(() => listener.close());
   const world = createCliWorld({ streams: () => ({ stdin, stdout }), registryOf: async () => ({ url: listener.url }) });
   const ran = world.run('mcp');
   const written: { readonly id?: unknown }[] = [];

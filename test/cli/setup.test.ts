@@ -47,10 +47,11 @@ function createWorld(state: PlannedPart['state'], env: Readonly<Record<string, s
 }
 
 describe('tally setup', () => {
-  it('shows every part, and names the command that makes them', async () => {
-    const { asked, run } = createWorld('absent');
+  it('shows every part, by the name of the settings, and names the command that makes them', async () => {
+    const { asked, run } = createWorld('absent', { TALLY_INSTALLATION: '0a1b2c3d' });
     const { exitCode, stdout, stderr } = await run('setup --region eu-west-1');
-    expect({ exitCode, asked }).toMatchObject({ exitCode: 0, asked: [['plan', { region: 'eu-west-1' }], 'close'] });
+    const request = { region: 'eu-west-1', installation: '0a1b2c3d' };
+    expect({ exitCode, asked }).toMatchObject({ exitCode: 0, asked: [['plan', request], 'close'] });
     expect(stdout).toMatch(
       /\+ queue .*:tally-dead-letters\n[^]*\+ queue .*:tally-bucket-events\n[^]*"maxReceiveCount": 100[^]*\+ topic .*-events\n/,
     );
@@ -65,12 +66,6 @@ describe('tally setup', () => {
     expect(stderr).toMatch(/^Created or corrected:\n {2}queue .*tally-dead-letters\n[^]*Start Tally with these settings\.\n$/);
     const again = await createWorld('as-planned').run('setup --apply');
     expect(again).toMatchObject({ exitCode: 0, stdout, stderr: expect.stringContaining('Everything already exists as planned') });
-  });
-
-  it('takes the name from the settings', async () => {
-    const { asked, run } = createWorld('absent', { TALLY_INSTALLATION: '0a1b2c3d' });
-    await run('setup');
-    expect(asked[0]).toMatchObject(['plan', { installation: '0a1b2c3d' }]);
   });
 
   it('shows each difference of a part that was made otherwise, and the command that sets it', async () => {

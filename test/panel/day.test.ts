@@ -94,14 +94,12 @@ describe('the line of a day', () => {
   });
 });
 
-describe('a job in words', () => {
-  it.each<readonly [Partial<Job>, string]>([
-    [{ mode: 'report', state: 'done', counts: zeroCounts }, 'a report found no difference'],
-    [{ state: 'done', counts: zeroCounts }, 're-index ended: nothing to write'],
-    [{ state: 'done', counts: { ...zeroCounts, tombstones: 1, held: 2 } }, 're-index ended: 1 change, 2 deletions held back'],
-    [{ state: 'failed', error: { code: 'object.denied', reason: 'a long one' } }, 're-index failed: object.denied'],
-    [{ mode: 'report', state: 'cancelled' }, 'report cancelled'],
-  ])('ended: %j', (more, text) => {
-    expect(endOf({ ...job, ...more })).toBe(text);
-  });
+it.each<readonly [Partial<Job>, string]>([
+  [{ mode: 'report', state: 'done', counts: zeroCounts }, 'a report found no difference'],
+  [{ state: 'done', counts: zeroCounts }, 're-index ended: nothing to write'],
+  [{ state: 'done', counts: { ...zeroCounts, tombstones: 1, held: 2 } }, 're-index ended: 1 change, 2 deletions held back'],
+  [{ state: 'failed', error: { code: 'object.denied', reason: 'a long one' } }, 're-index failed: object.denied'],
+  [{ mode: 'report', state: 'cancelled' }, 'report cancelled'],
+])('a job in words ended: %j', (more, text) => {
+  expect(endOf({ ...job, ...more })).toBe(text);
 });

@@ -1,6 +1,7 @@
-/** What the panel shows of texts from outside. */
+/** What the sources of the panel say: texts from outside, and pages, each of which is in the tours of test/flow/panel-pages.test.ts. */
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { panelPages } from '../support/panel/pages.ts';
 
 const SOURCES = globSync('src/panel/browser/*.{ts,tsx}').toSorted();
 const source = SOURCES.map((file) => readFileSync(file, 'utf8')).join('\n');
@@ -19,4 +20,11 @@ describe('the panel', () => {
       [],
     );
   });
+});
+
+it('the pages of the panel are in the list of the tours, each of them', () => {
+  // the file itself needs a browser
+  const names = [...readFileSync('src/panel/browser/place.ts', 'utf8').matchAll(/^ {2}(\w+): \{ title/gm)].map(([, name = '']) => name);
+  expect(names.length).toBeGreaterThan(10);
+  expect([...new Set(panelPages.map(({ name }) => name))].toSorted()).toEqual(names.toSorted());
 });

@@ -1,24 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loginRulesOf } from '../../src/settings/identity.ts';
-import { parseSettings, serveMistakes, type Settings, type ReadFile } from '../../src/settings/settings.ts';
-
-const files: ReadFile = (path) => {
-  if (path === '/secret') return { mode: 0o600, text: 'from a file\n' };
-  throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
-};
-
-type Environment = Readonly<Record<string, string>>;
-
-function settingsOf(environment: Environment): Settings {
-  const parsed = parseSettings(environment, files);
-  if (!parsed.ok) throw new Error(parsed.mistakes.join('; '));
-  return parsed.settings;
-}
-
-function mistakesOf(environment: Environment): readonly string[] {
-  const parsed = parseSettings(environment, files);
-  return parsed.ok ? [] : parsed.mistakes;
-}
+import { serveMistakes } from '../../src/settings/settings.ts';
+import { mistakesOf, settingsOf } from './parsed.ts';
 
 const identity = {
   TALLY_OIDC_ISSUER: 'https://id.example.com/tenant',
@@ -30,12 +13,10 @@ describe('the settings of identity', () => {
   it('become the rules of login', () => {
     const settings = settingsOf({
       ...identity,
-      TALLY_OIDC_CLIENT_SECRET_FILE: '/secret',
       TALLY_OIDC_ALLOWED: 'domain=Example.com, claim:https://x.example/groups=a=b',
       TALLY_OIDC_ADMIN_CLAIM: 'groups=admins',
       TALLY_OIDC_ADMIN_EMAILS: 'Root@Example.com',
     });
-    expect(settings.TALLY_OIDC_CLIENT_SECRET).toBe('from a file');
     expect(loginRulesOf(settings)).toEqual({
       issuer: 'https://id.example.com/tenant',
       groupsClaim: 'groups',
@@ -121,15 +102,13 @@ describe('off loopback', () => {
   });
 
   it.each(Object.keys(proxied))('serving needs %s', (name) => {
-    const { [name]: _, ...rest }: Environment = { ...serving, ...identity, ...proxied };
+    const { [name]: _, ...rest }: Readonly<Record<string, string>> = { ...serving, ...identity, ...proxied };
     expect(serveMistakes(settingsOf(rest)).map((text) => text.split(':')[0])).toEqual(['TALLY_HTTP_ADDRESS', name]);
   });
 
-  it.each(['127.0.0.1:8080', 'localhost:8080', '[::1]:8080'])('is not %s', (address) => {
-    expect(serveMistakes(settingsOf({ ...serving, TALLY_HTTP_ADDRESS: address }))).toEqual([]);
-  });
-
-  it('matters only to the role http', () => {
+  it('is no address of loopback, and matters only to the role http', () => {
+    for (const TALLY_HTTP_ADDRESS of ['127.0.0.1:8080', 'localhost:8080', '[::1]:8080'])
+      expect(serveMistakes(settingsOf({ ...serving, TALLY_HTTP_ADDRESS }))).toEqual([]);
     expect(serveMistakes(settingsOf({ ...serving, TALLY_ROLES: 'ingest' }))).toEqual([]);
   });
 });

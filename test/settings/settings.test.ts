@@ -1,36 +1,10 @@
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { parseSettings, serveMistakes, type Settings, type ReadFile } from '../../src/settings/settings.ts';
+import { serveMistakes, type ReadFile } from '../../src/settings/settings.ts';
 import type { IndexLocation } from '../../src/settings/urls.ts';
-
-const noFiles: ReadFile = () => {
-  throw Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
-};
-
-function settingsOf(environment: Readonly<Record<string, string | undefined>>, readFile = noFiles): Settings {
-  const parsed = parseSettings(environment, readFile);
-  if (!parsed.ok) throw new Error(parsed.mistakes.join('; '));
-  return parsed.settings;
-}
-
-function mistakesOf(environment: Readonly<Record<string, string | undefined>>, readFile = noFiles): readonly string[] {
-  const parsed = parseSettings(environment, readFile);
-  return parsed.ok ? [] : parsed.mistakes;
-}
+import { mistakesOf, noFiles, settingsOf } from './parsed.ts';
 
 describe('settings', () => {
-  it('have defaults that need no environment at all', () => {
-    expect(settingsOf({ PATH: '/bin' })).toMatchObject({
-      TALLY_QUEUE_URL: [],
-      TALLY_ROLES: ['ingest', 'reindex', 'http'],
-      TALLY_HTTP_ADDRESS: { host: '127.0.0.1', port: 8080 },
-      TALLY_HEALTH_ADDRESS: { host: '127.0.0.1', port: 8081 },
-      TALLY_SHUTDOWN_TIMEOUT_MS: 25_000,
-      TALLY_EMBEDDED: false,
-      TALLY_EMBEDDED_DATA: './data',
-    });
-  });
-
   it('tell all mistakes at once, names that do not exist among them', () => {
     const environment = {
       TALLY_QEUE_URL: 'https://sqs/1/q',
@@ -59,6 +33,7 @@ describe('settings', () => {
     ['TALLY_SOCKET', `/tmp/${'s'.repeat(99)}`, 'at most 103 bytes'],
     ['TALLY_INDEX_PREFIX', 'Tally', '1 to 32 of a-z'],
     ['TALLY_INDEX_PREFIX', 'a-state', 'may not contain'],
+    ['TALLY_INDEX_AUTH', 'kerberos', 'must be none, basic or sigv4'],
     ['TALLY_QUEUE_URL', Array.from({ length: 11 }, (_, index) => `https://sqs/1/${index}`).join(','), '10'],
   ])('%s refuses %s and says why', (name, value, reason) => {
     expect(mistakesOf({ [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name}: .*${reason}`))]);
@@ -143,10 +118,8 @@ describe('a secret in a file', () => {
     });
     expect(settings).toMatchObject({ TALLY_INDEX_URL: secretIndex, TALLY_INDEX_URL_FILE: '/run/credentials/index-url' });
     expect(paths).toEqual(['/run/credentials/index-url']);
-  });
-
-  it('may be readable by everyone, as Kubernetes and Docker mount it', () => {
-    expect(settingsOf({ TALLY_INDEX_URL_FILE: 'f' }, holding(secret, 0o100444)).TALLY_INDEX_URL).toEqual(secretIndex);
+    // readable by everyone, as Kubernetes and Docker mount it
+    expect(settingsOf({ TALLY_INDEX_URL_FILE: 'f' }, holding(text, 0o100444)).TALLY_INDEX_URL).toEqual(secretIndex);
   });
 
   it.each<[what: string, readFile: ReadFile, mistake: RegExp]>([
@@ -204,19 +177,10 @@ describe('authentication at the index', () => {
       expect(mistakes.join()).not.toContain('secret');
     }
   });
-
-  it('is none, basic or sigv4', () => {
-    expect(mistakesOf({ TALLY_INDEX_AUTH: 'kerberos' })).toEqual(['TALLY_INDEX_AUTH: must be none, basic or sigv4']);
-  });
 });
 
 describe('a CA file', () => {
   const environment = { TALLY_INDEX_URL: 'https://index', TALLY_INDEX_CA_FILE: 'ca.pem' };
-
-  it('holds certificates', () => {
-    const text = rootCertificates.slice(0, 2).join('\n');
-    expect(mistakesOf(environment, () => ({ text, mode: 0o644 }))).toEqual([]);
-  });
 
   it.each<[what: string, readFile: ReadFile]>([
     ['not there', noFiles],
@@ -226,11 +190,10 @@ describe('a CA file', () => {
     expect(mistakesOf(environment, readFile)).toEqual([expect.stringMatching(/^TALLY_INDEX_CA_FILE: must name/)]);
   });
 
-  it('needs TLS at every node', () => {
-    const mistakes = mistakesOf({ ...environment, TALLY_INDEX_URL: 'https://a,http://b' }, () => ({
-      text: rootCertificates.join('\n'),
-      mode: 0o644,
-    }));
+  it('holds certificates, and needs TLS at every node', () => {
+    const file: ReadFile = () => ({ text: rootCertificates.slice(0, 2).join('\n'), mode: 0o644 });
+    expect(mistakesOf(environment, file)).toEqual([]);
+    const mistakes = mistakesOf({ ...environment, TALLY_INDEX_URL: 'https://a,http://b' }, file);
     expect(mistakes).toEqual(['TALLY_INDEX_URL: must have only https URLs when TALLY_INDEX_CA_FILE is set']);
   });
 });

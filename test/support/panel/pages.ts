@@ -1,4 +1,4 @@
-/** Every page of the panel, with what the tours need of it. A new page needs a row: test/panel/pages.test.ts fails without one. */
+/** Every page of the panel, with what the tours need of it. A new page needs a row: test/panel/texts.test.ts fails without one. */
 import { HOSTILE } from '../fakes/hostile.ts';
 
 export interface PanelPage {
