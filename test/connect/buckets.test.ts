@@ -204,23 +204,21 @@ describe('connecting a bucket', () => {
   });
 });
 
-describe('refreshing a bucket', () => {
-  it('reads region and versioning again, and keeps what was read before when versioning may no longer be read', async () => {
-    const world = setUp();
-    const before = await world.connect();
-    await world.clock.advance(86_400_000);
-    world.storage.setVersioning('photos', 'suspended');
-    const nowMs = world.clock.nowMs();
-    const after = { ...before, versioning: { status: 'suspended', observedAtMs: nowMs }, checkedAtMs: nowMs };
-    expect(await world.connectBucket.refresh('photos')).toEqual(after);
-    expect(await requireBucket(world.state, 'photos')).toEqual(after);
-    world.storage.setVersioning('photos', 'unknown');
-    expect((await world.connectBucket.refresh('photos'))?.versioning).toEqual(after.versioning);
-    // a bucket that was disconnected is not brought back
-    await world.disconnect('photos');
-    expect(await world.connectBucket.refresh('photos')).toBeUndefined();
-    expect(await world.list()).toEqual(NONE);
-  });
+it('refreshing a bucket reads region and versioning again, and keeps what was read before when versioning may no longer be read', async () => {
+  const world = setUp();
+  const before = await world.connect();
+  await world.clock.advance(86_400_000);
+  world.storage.setVersioning('photos', 'suspended');
+  const nowMs = world.clock.nowMs();
+  const after = { ...before, versioning: { status: 'suspended', observedAtMs: nowMs }, checkedAtMs: nowMs };
+  expect(await world.connectBucket.refresh('photos')).toEqual(after);
+  expect(await requireBucket(world.state, 'photos')).toEqual(after);
+  world.storage.setVersioning('photos', 'unknown');
+  expect((await world.connectBucket.refresh('photos'))?.versioning).toEqual(after.versioning);
+  // a bucket that was disconnected is not brought back
+  await world.disconnect('photos');
+  expect(await world.connectBucket.refresh('photos')).toBeUndefined();
+  expect(await world.list()).toEqual(NONE);
 });
 
 describe('disconnecting a bucket', () => {

@@ -285,30 +285,28 @@ describe('a code', () => {
   });
 });
 
-describe('a grant', () => {
-  it('waits if the known user is disabled, is not verified or is one of another issuer', async () => {
-    const world = createIdentityWorld({ allowed: ['any'] });
-    const people = peopleOf(world);
-    await logIn(world);
-    await people.change(aliceId, { disabled: true }, 'root');
-    expect(await people.change('sub:s-alice', { role: 'admin' }, 'root')).not.toHaveProperty('user');
-    // a refused login uses it up neither
-    await ask(world);
-    expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
-    world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com' });
-    await logIn(world);
-    expect(await people.change('eve@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
-    const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
-    world.rule({ allowed: ['any'], issuerOfRules: 'https://old.example.com' });
-    await world.users.signedIn(old, {});
-    world.rule({ allowed: ['any'] });
-    expect(await people.change('old@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
-    expect(await world.store.state.count('appointment')).toBe(3);
-    await people.change(aliceId, { disabled: false }, 'root');
-    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
-    await logIn(world);
-    expect(await world.users.get(aliceId)).toMatchObject({ role: 'admin' });
-  });
+it('a grant waits if the known user is disabled, is not verified or is one of another issuer', async () => {
+  const world = createIdentityWorld({ allowed: ['any'] });
+  const people = peopleOf(world);
+  await logIn(world);
+  await people.change(aliceId, { disabled: true }, 'root');
+  expect(await people.change('sub:s-alice', { role: 'admin' }, 'root')).not.toHaveProperty('user');
+  // a refused login uses it up neither
+  await ask(world);
+  expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
+  world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com' });
+  await logIn(world);
+  expect(await people.change('eve@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
+  const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
+  world.rule({ allowed: ['any'], issuerOfRules: 'https://old.example.com' });
+  await world.users.signedIn(old, {});
+  world.rule({ allowed: ['any'] });
+  expect(await people.change('old@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
+  expect(await world.store.state.count('appointment')).toBe(3);
+  await people.change(aliceId, { disabled: false }, 'root');
+  world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+  await logIn(world);
+  expect(await world.users.get(aliceId)).toMatchObject({ role: 'admin' });
 });
 
 describe('the last administrator', () => {

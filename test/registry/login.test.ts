@@ -103,25 +103,23 @@ describe('the login of a program', () => {
   });
 });
 
-describe('the pages', () => {
-  it('permit nothing but their own script and style, are framed by no page, and show texts from outside as they are', async () => {
-    const world = await openHttpWorld();
-    world.issuer.personIs({ sub: '"><img src=x>\u202e' });
-    const { page } = await consentOf(world, { ...client, machine: `<b>&"'` });
-    const policy = String(page.headers['content-security-policy']);
-    expect(policy).toMatch(/^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /);
-    expect(policy).toContain("frame-ancestors 'none'");
-    expect(policy).not.toContain('unsafe');
-    expect(page.headers['cache-control']).toBe('no-store');
-    // what the policy permits is what the page has
-    const { createHash } = await import('node:crypto');
-    for (const [, source = ''] of page.text.matchAll(/<(?:script|style)>([^]*?)<\/(?:script|style)>/g)) {
-      expect(policy).toContain(createHash('sha256').update(source).digest('base64'));
-    }
-    expect(page.text).not.toMatch(/ on\w+=|style=|javascript:|<img|<b>|\u202e/i);
-    expect(page.text).toContain('\\u{202e}');
-    expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');
-  });
+it('the pages permit nothing but their own script and style, are framed by no page, and show texts from outside as they are', async () => {
+  const world = await openHttpWorld();
+  world.issuer.personIs({ sub: '"><img src=x>\u202e' });
+  const { page } = await consentOf(world, { ...client, machine: `<b>&"'` });
+  const policy = String(page.headers['content-security-policy']);
+  expect(policy).toMatch(/^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /);
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).not.toContain('unsafe');
+  expect(page.headers['cache-control']).toBe('no-store');
+  // what the policy permits is what the page has
+  const { createHash } = await import('node:crypto');
+  for (const [, source = ''] of page.text.matchAll(/<(?:script|style)>([^]*?)<\/(?:script|style)>/g)) {
+    expect(policy).toContain(createHash('sha256').update(source).digest('base64'));
+  }
+  expect(page.text).not.toMatch(/ on\w+=|style=|javascript:|<img|<b>|\u202e/i);
+  expect(page.text).toContain('\\u{202e}');
+  expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');
 });
 
 describe('the session of a browser', () => {
@@ -236,19 +234,17 @@ it('a credential that is not valid is counted by its address; a cookie that has 
   );
 });
 
-describe('the address of the registry', () => {
-  it('is in /config.json, which any page may read and keep for a minute', async () => {
-    const world = await openHttpWorld({ publicUrl: 'https://tally.example.com', catalogUrl: 'https://catalog.example.com' });
-    const answer = await world.send('GET', '/config.json', {
-      headers: { origin: 'https://any.example', 'x-forwarded-host': 'evil.example' },
-    });
-    expect(jsonOf(answer)).toEqual({
-      registryUrl: 'https://tally.example.com',
-      catalogUrl: 'https://catalog.example.com',
-      version: '1.67.0',
-    });
-    expect(answer.headers).toMatchObject({ 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=60' });
-    const other = await world.send('GET', '/openapi.json', { headers: { origin: 'https://any.example' } });
-    expect([other.status, other.headers['access-control-allow-origin']]).toEqual([403, undefined]);
+it('the address of the registry is in /config.json, which any page may read and keep for a minute', async () => {
+  const world = await openHttpWorld({ publicUrl: 'https://tally.example.com', catalogUrl: 'https://catalog.example.com' });
+  const answer = await world.send('GET', '/config.json', {
+    headers: { origin: 'https://any.example', 'x-forwarded-host': 'evil.example' },
   });
+  expect(jsonOf(answer)).toEqual({
+    registryUrl: 'https://tally.example.com',
+    catalogUrl: 'https://catalog.example.com',
+    version: '1.67.0',
+  });
+  expect(answer.headers).toMatchObject({ 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=60' });
+  const other = await world.send('GET', '/openapi.json', { headers: { origin: 'https://any.example' } });
+  expect([other.status, other.headers['access-control-allow-origin']]).toEqual([403, undefined]);
 });
