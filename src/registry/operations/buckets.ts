@@ -2,7 +2,7 @@
 import type { AddBucketRequest } from '../contract/buckets.ts';
 import type { ConnectionView } from '../contract/connections.ts';
 import { asksForMore, refuseTopic, type BucketRecord } from '../../records/bucket.ts';
-import { defined, omit } from '../../base/defined.ts';
+import { defined } from '../../base/defined.ts';
 import { RequestError } from '../../base/request-error.ts';
 import type { ConnectBucket } from '../../connect/connect.ts';
 import { readRecord, refs, removeRecord, pagesOf, gapIdsOf } from '../../store/stored.ts';
@@ -48,7 +48,7 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   const agreement = defined({ token: request.plan, isSwitchAgreed: request.switch_on_eventbridge });
   const hasParts = await connections.check(request, agreement, signal);
   // a connected bucket's record follows once the new source's parts are made: until then, the earlier ones deliver
-  await connectBucket.connect(before === undefined ? request : omit(request, 'source', 'topic_arn'), by, signal);
+  await connectBucket.connect(request, by, signal);
   const connection = hasParts ? await connections.apply(request, agreement, signal) : undefined;
   const token = await newWebhookToken(parts, bucket, ({ webhookTokens = [] }) => webhookTokens.length === 0);
   const record = await requireBucket(state, bucket, signal);
