@@ -10,12 +10,6 @@ const MINUTE_MS = 60_000;
 const unreachable = new FaultError('index.unreachable', 'no route');
 const denied = new FaultError('object.denied', 'no permission');
 
-/** A routed put that happened now. */
-function routedPut(world: IngestWorld, key: string) {
-  world.storage.put(BUCKET, key);
-  return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
-}
-
 const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 /** For how many seconds from now each message is hidden. */
 const hiddenS = (world: IngestWorld) => world.messages().map(({ visibleAtMs }) => (visibleAtMs - world.clock.nowMs()) / 1_000);
@@ -23,8 +17,7 @@ const hiddenS = (world: IngestWorld) => world.messages().map(({ visibleAtMs }) =
 it('Fix: a message with thousands of records that cannot be read becomes one letter that names the first hundred, beside a neighbour that is indexed', async () => {
   const world = await createIngestWorld();
   await world.sendBody(JSON.stringify({ Records: Array.from({ length: 19_000 }, () => ({ s3: {} })) }));
-  await world.send(world.put('neighbour'));
-  await world.run(2_000);
+  await world.tell(world.put('neighbour'), 2_000);
   const [letter, ...others] = world.letters();
   expect(others).toEqual([]);
   expect(letterNotes(letter!.attributes)).toMatchObject({
@@ -56,8 +49,7 @@ describe('an exact event', () => {
   it('is written as it says, without a HEAD request, and its message deleted', async () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
-    await world.send(world.put('a/b c+ü.jpg'));
-    await world.run(200);
+    await world.tell(world.put('a/b c+ü.jpg'));
     expect(await world.document('a/b c+ü.jpg')).toMatchObject({
       etag: 'etag-1',
       size: 1,
@@ -78,8 +70,7 @@ describe('an exact event', () => {
     const older = world.put('k');
     await world.run(1_000);
     const record = world.put('k');
-    await world.send(record);
-    await world.run(200);
+    await world.tell(record);
     const document = await world.document('k');
     for (const records of [[record], [record, record], [older]]) await world.send(...records);
     await world.run(200);
@@ -92,10 +83,8 @@ describe('an exact event', () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
     const first = world.put('k');
-    await world.send(first);
-    await world.run(200);
-    await world.send(world.put('k', { eventTimeMs: atMs, sequencer: sequencerAt(atMs) }));
-    await world.run(200);
+    await world.tell(first);
+    await world.tell(world.put('k', { eventTimeMs: atMs, sequencer: sequencerAt(atMs) }));
     expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
     expect(world.outcomes()).toEqual(['written', 'provisional']);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: false, clock: clockOfMs(atMs) });
@@ -108,12 +97,10 @@ describe('an exact event', () => {
   it('of a version’s deletion that finds other content at its very clock is a tie too', async () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
-    await world.send(world.put('k'));
-    await world.run(200);
+    await world.tell(world.put('k'));
     world.storage.put(BUCKET, 'k');
     const object = { versionId: 'an-older-version' };
-    await world.send(nativeRecord('k', { eventName: 'ObjectRemoved:Delete', eventTimeMs: atMs, object }));
-    await world.run(200);
+    await world.tell(nativeRecord('k', { eventName: 'ObjectRemoved:Delete', eventTimeMs: atMs, object }));
     expect(world.outcomes()).toEqual(['written', 'provisional']);
     await world.run(MINUTE_MS);
     expect(world.outcomes()).toEqual(['written', 'provisional', 'written']);
@@ -128,8 +115,7 @@ it('what waited for its write longer than its life is decided again: a floor tha
     await world.clock.sleep(40_000);
   };
   await world.send(world.put('slow'));
-  await world.send(world.put('behind'));
-  await world.run(15_000);
+  await world.tell(world.put('behind'), 15_000);
   // both records were decided by the bucket's record without a floor
   await world.changeBucket(BUCKET, { floor: clockOfMs(world.clock.nowMs() + MINUTE_MS) });
   await world.run(MINUTE_MS);
@@ -143,8 +129,7 @@ describe('an inexact event', () => {
     for (const skewMs of [0, 3_600_000, -3_600_000]) {
       const world = await createIngestWorld({ skewMs });
       const atMs = world.clock.nowMs();
-      await world.send(routedPut(world, 'k'));
-      await world.run(200);
+      await world.tell(world.routedPut('k'));
       expect(world.outcomes()).toEqual(['provisional']);
       expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: false, clock: clockOfMs(atMs), source: 'routed' });
       // T + M + S + 3 s − D, and D is the whole second in which it was sent
@@ -162,10 +147,8 @@ describe('an inexact event', () => {
 
   it('is final once its settled write was attempted, though it is refused', async () => {
     const world = await createIngestWorld();
-    await world.send(routedPut(world, 'k'));
-    await world.run(38_000);
-    await world.send(world.put('k'));
-    await world.run(10_000);
+    await world.tell(world.routedPut('k'), 38_000);
+    await world.tell(world.put('k'), 10_000);
     expect(world.outcomes()).toEqual(['provisional', 'written', 'superseded']);
     expect(world.messages()).toEqual([]);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
@@ -177,7 +160,7 @@ describe('many records in one message', () => {
 
   it('have each its own outcome; a provisional one keeps the message', async () => {
     const world = await createIngestWorld();
-    await world.send(world.put('exact'), routedPut(world, 'inexact'), nativeRecord('x', { eventName: 'ObjectAcl:Put' }), badRecord);
+    await world.send(world.put('exact'), world.routedPut('inexact'), nativeRecord('x', { eventName: 'ObjectAcl:Put' }), badRecord);
     await world.run(200);
     expect(world.outcomes().toSorted()).toEqual(['ignored', 'provisional', 'rejected', 'written']);
     expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([43]);
@@ -196,7 +179,7 @@ describe('many records in one message', () => {
   it('of which one is deferred are deferred, whatever the others are', async () => {
     const world = await createIngestWorld();
     world.storage.failWith(denied, { key: 'denied' });
-    await world.send(world.put('exact'), routedPut(world, 'denied'), routedPut(world, 'inexact'), badRecord);
+    await world.send(world.put('exact'), world.routedPut('denied'), world.routedPut('inexact'), badRecord);
     await world.run(200);
     expect(world.settlements()).toEqual(['defer']);
     expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([30]);
@@ -211,8 +194,7 @@ describe('a message that can never succeed', () => {
     const world = await createIngestWorld();
     world.queues.failSends(DEAD_LETTERS);
     await world.sendBody('{"not":"ours"');
-    await world.send(world.put('good'));
-    await world.run(300);
+    await world.tell(world.put('good'), 300);
     expect(new Set(world.settlements())).toEqual(new Set(['defer', 'delete']));
     expect(await world.document('good')).toBeDefined();
     expect(world.messages()).toHaveLength(1);
@@ -226,8 +208,7 @@ describe('a message that can never succeed', () => {
 
   it('stays where no dead-letter queue is known', async () => {
     const world = await createIngestWorld({ deadLetters: false });
-    await world.sendBody('garbage');
-    await world.run(300);
+    await world.tellBody('garbage', 300);
     expect(world.messages()).toHaveLength(1);
     expect(hiddenS(world)[0]).toBeGreaterThan(20);
     expect(world.telemetry.recorded('requestFailed').map(([, code]) => code)).toEqual(['queue.no-dead-letter']);
@@ -251,9 +232,8 @@ describe('a fault of one object', () => {
   it('defers its message for 30 s, doubling up to 15 min, and others go on', async () => {
     const world = await createIngestWorld();
     world.storage.failWith(denied, { key: 'denied' });
-    await world.send(routedPut(world, 'denied'));
-    await world.send(world.put('other'));
-    await world.run(200);
+    await world.send(world.routedPut('denied'));
+    await world.tell(world.put('other'));
     expect(await world.document('other')).toBeDefined();
     await world.run(3_600_000);
     expect(world.queues.settlements.flatMap(({ kind }) => (kind === 'delete' ? [] : [kind]))).toEqual([
@@ -269,7 +249,7 @@ describe('a fault of one object', () => {
   it('at the last receive is one dead letter with the last fault, sooner or later, and a loss gap stored before it', async () => {
     const world = await createIngestWorld({ maxReceiveCount: 5 });
     world.storage.failWith(new FaultError('object.failed', 'odd'), { key: 'denied' });
-    await world.send(world.put('other'), routedPut(world, 'denied'));
+    await world.send(world.put('other'), world.routedPut('denied'));
     await world.run(1_000);
     world.storage.failWith(denied, { key: 'denied' });
     world.queues.failSends(DEAD_LETTERS);
@@ -289,10 +269,9 @@ describe('a fault of one object', () => {
 describe('an outage', () => {
   it('stops the pollers, defers nothing, spends no receive, is said once and ends by itself', async () => {
     const world = await createIngestWorld();
-    await world.send(world.put('known'));
-    await world.run(200);
+    await world.tell(world.put('known'));
     world.store.broken.all = new FaultError('index.blocked', 'flood stage');
-    await world.send(world.put('exact'), routedPut(world, 'inexact'));
+    await world.send(world.put('exact'), world.routedPut('inexact'));
     await world.run(3_000);
     expect(world.role.admission.state).toBe('paused');
     const receives = world.receiver.receives;
@@ -309,20 +288,17 @@ describe('an outage', () => {
     world.storage.failWith(undefined);
     await world.run(MINUTE_MS);
     expect(circuitsReported(world.telemetry, 'closed')).toHaveLength(1);
-    expect(world.messages()).toEqual([]);
-    expect(world.letters()).toEqual([]);
+    expect([world.messages(), world.letters()]).toEqual([[], []]);
     expect(world.outcomes()).not.toContain('deferred');
     for (const key of ['exact', 'inexact', 'later-4']) expect(await world.document(key)).toMatchObject({ settled: true });
   });
 
   it('is followed by decisions with a bucket record read after it', async () => {
     const world = await createIngestWorld();
-    await world.send(world.put('known'));
-    await world.run(200);
+    await world.tell(world.put('known'));
     world.store.broken.writes = unreachable;
     world.store.broken.all = unreachable;
-    await world.send(world.put('k'));
-    await world.run(2 * MINUTE_MS);
+    await world.tell(world.put('k'), 2 * MINUTE_MS);
     // a reconcile elsewhere began meanwhile: below its floor nothing is exact any more
     world.store.broken.all = undefined;
     await world.changeBucket(BUCKET, { floor: clockOfMs(world.clock.nowMs() + MINUTE_MS) });
@@ -349,8 +325,7 @@ describe('an outage', () => {
     const world = await createIngestWorld({ bucket: { source: 'topic', topicArn } });
     await world.run(100);
     world.store.broken.all = unreachable;
-    await world.sendBody(JSON.stringify({ Type: 'SubscriptionConfirmation', TopicArn: topicArn, Token: 'token' }));
-    await world.run(5 * MINUTE_MS);
+    await world.tellBody(JSON.stringify({ Type: 'SubscriptionConfirmation', TopicArn: topicArn, Token: 'token' }), 5 * MINUTE_MS);
     expect(receiveCounts(world)).toEqual([1]);
     world.store.broken.all = undefined;
     await world.run(10_000);
@@ -364,14 +339,11 @@ it('a store that hangs lets answers expire: what it had not taken is asked anew'
     pollers: 2,
     limits: { bulk: { actionsMax: 1, bytesMax: 5_000_000, lingerMs: 0, concurrency: 1 } },
   });
-  await world.send(world.put('known'));
-  await world.run(200);
+  await world.tell(world.put('known'));
   const hanging = Promise.withResolvers<void>();
   world.store.broken.beforeWrite = () => hanging.promise;
-  await world.send(world.put('first'));
-  await world.run(100);
-  await world.send(routedPut(world, 'k'));
-  await world.run(40_000);
+  await world.tell(world.put('first'), 100);
+  await world.tell(world.routedPut('k'), 40_000);
   expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
   world.store.broken.beforeWrite = undefined;
   hanging.resolve();
@@ -386,8 +358,7 @@ it('a store that hangs lets answers expire: what it had not taken is asked anew'
 it('the lag of an event ends with its first write: that of an exact event, and the provisional one of an inexact event', async () => {
   const world = await createIngestWorld();
   await world.send(world.put('exact'));
-  await world.send(routedPut(world, 'inexact'));
-  await world.run(2 * MINUTE_MS);
+  await world.tell(world.routedPut('inexact'), 2 * MINUTE_MS);
   expect(world.outcomes().toSorted()).toEqual(['provisional', 'written', 'written']);
   const lagsMs = world.telemetry.values('tally_event_lag_seconds').map((lagS) => lagS * 1_000);
   expect(lagsMs).toHaveLength(2);
@@ -411,8 +382,7 @@ describe('a bucket that is not connected', () => {
 it('an event of no consequence is acknowledged, and one that names no bucket is of none', async () => {
   const world = await createIngestWorld();
   await world.send(nativeRecord('k', { eventName: 'ObjectAcl:Put' }));
-  await world.send({ eventName: 'ListBuckets', eventTime: '2026-01-02T03:04:05Z', s3: {} });
-  await world.run(300);
+  await world.tell({ eventName: 'ListBuckets', eventTime: '2026-01-02T03:04:05Z', s3: {} }, 300);
   expect(world.outcomes()).toEqual(['ignored', 'ignored']);
   expect(await world.unconnected('')).toBeUndefined();
   expect(world.messages()).toEqual([]);
@@ -421,8 +391,7 @@ it('an event of no consequence is acknowledged, and one that names no bucket is 
 it('Fix: a message that was almost deleted by SQS before it was received opens a gap for those that were, and is indexed itself', async () => {
   const world = await createIngestWorld({ retentionMs: 960_000 });
   const body = JSON.stringify({ Records: [world.put('late')] });
-  await world.send(world.put('early'));
-  await world.run(500);
+  await world.tell(world.put('early'), 500);
   expect(await world.gaps()).toEqual([]);
   await world.queues.send(QUEUE, { body, attributes: {}, delayS: 900 });
   await world.run(905_000);
@@ -442,8 +411,7 @@ describe('receiving', () => {
     const answering = Promise.withResolvers<void>();
     world.store.broken.beforeWrite = () => answering.promise;
     for (let count = 0; count < 4; count += 1) {
-      await world.send(world.put(`k-${count}`));
-      await world.run(200);
+      await world.tell(world.put(`k-${count}`));
     }
     expect(receiveCounts(world)).toEqual([1, 1, 1, 0]);
     answering.resolve();
@@ -458,11 +426,9 @@ describe('a stop', () => {
     const world = await createIngestWorld();
     const writing = Promise.withResolvers<void>();
     world.store.broken.beforeWrite = () => writing.promise;
-    await world.send(world.put('running'));
-    await world.run(200);
+    await world.tell(world.put('running'));
     const stopped = world.stop();
-    await world.send(world.put('late'));
-    await world.run(1_000);
+    await world.tell(world.put('late'), 1_000);
     writing.resolve();
     await stopped;
     expect(await world.document('running')).toBeDefined();
@@ -475,8 +441,7 @@ describe('a stop', () => {
     world.store.broken.buckets.set('other', 'bucket.index-blocked');
     await world.connectBucket('other');
     await world.send(world.put('parked', { bucket: 'other' }));
-    await world.send(routedPut(world, 'provisional'));
-    await world.run(400);
+    await world.tell(world.routedPut('provisional'), 400);
     await world.stop();
     expect(world.settlements()).toEqual(['give-back', 'give-back']);
     expect(hiddenS(world).every((seconds) => seconds <= 0)).toBe(true);
@@ -498,8 +463,7 @@ describe('a stop', () => {
     world.store.broken.beforeWrite = () => new Promise(() => {});
     world.storageHooks.afterHead = () => new Promise(() => {});
     await world.send(world.put('hanging'));
-    await world.send(routedPut(world, 'observed'));
-    await world.run(1_000);
+    await world.tell(world.routedPut('observed'), 1_000);
     const deadline = new AbortController();
     const stopped = world.stop(deadline.signal);
     await world.run(1_000);
@@ -515,8 +479,7 @@ describe('a stop', () => {
   it('ends in time though SQS does not answer', async () => {
     const world = await createIngestWorld();
     world.store.broken.beforeWrite = () => new Promise(() => {});
-    await world.send(world.put('hanging'));
-    await world.run(500);
+    await world.tell(world.put('hanging'), 500);
     world.queues.broken.beforeSettling = () => new Promise(() => {});
     const startMs = world.clock.monotonicMs();
     await world.stop(AbortSignal.abort());
@@ -527,8 +490,7 @@ describe('a stop', () => {
 it('a message that SQS does not delete is counted as settled when it was deleted at a later receive, once', async () => {
   const world = await createIngestWorld();
   world.queues.broken.beforeSettling = () => Promise.reject(new FaultError('queue.unreachable', 'gone'));
-  await world.send(world.put('k'));
-  await world.run(10_000);
+  await world.tell(world.put('k'), 10_000);
   expect(world.outcomes()).toEqual(['written']);
   expect(world.settlements()).toEqual([]);
   world.queues.broken.beforeSettling = undefined;

@@ -24,10 +24,8 @@ it.each([0, 30_000, 61_500, 900_000, -61_500, -900_000])(
       const object = storage.put(BUCKET, 'k');
       return nativeRecord('k', { eventTimeMs: clock.nowMs() + aheadMs, object });
     };
-    await world.send(put());
-    await world.run(200);
-    await world.send(put());
-    await world.run(60_000);
+    await world.tell(put());
+    await world.tell(put(), 60_000);
     await settled();
     expect(world.messages()).toEqual([]);
     expect(await world.gaps()).toEqual([]);

@@ -21,8 +21,7 @@ describe('S3’s test event', () => {
     async (source) => {
       const connectionCheck = { state: 'ok' as const, atMs: 1, sinceMs: 0, findings: [], passesBoth: true as const };
       const world = await createIngestWorld({ bucket: { source, topicArn: TOPIC, createdAtMs: 0, connectionCheck } });
-      await world.sendBody(fromTopic(testEvent, TOPIC));
-      await world.run(200);
+      await world.tellBody(fromTopic(testEvent, TOPIC));
       expect([world.messages(), world.settlements()]).toEqual([[], ['delete']]);
       expect(world.telemetry.labels('tally_service_messages_total')).toEqual([{ kind: 'test-event' }]);
       const isProven = source === 'notification' || source === 'topic';
@@ -34,8 +33,7 @@ describe('S3’s test event', () => {
     const world = await connected();
     const waySinceMs = world.clock.nowMs() + 60_000;
     await updateRecord(world.store.plainState, refs.bucket(BUCKET), (record) => record && { ...record, waySinceMs });
-    await world.sendBody(fromTopic(testEvent, TOPIC));
-    await world.run(200);
+    await world.tellBody(fromTopic(testEvent, TOPIC));
     expect(await world.bucketRecord()).not.toHaveProperty('provenAtMs');
   });
 });
@@ -45,11 +43,9 @@ it('a probe of Tally’s that arrives is noted, and one that was sent before it 
   const probe = { topicArn: TOPIC, sentAtMs: world.clock.nowMs() };
   const stored = () => readRecord(world.store.plainState, refs.probe(TOPIC));
   await updateRecord(world.store.plainState, refs.probe(TOPIC), () => ({ ...probe, hasArrived: false, isLost: true }));
-  await world.sendBody(fromTopic(probeText({ ...probe, sentAtMs: 1 }), TOPIC));
-  await world.run(200);
+  await world.tellBody(fromTopic(probeText({ ...probe, sentAtMs: 1 }), TOPIC));
   expect(await stored()).toMatchObject({ hasArrived: false });
-  await world.sendBody(fromTopic(probeText(probe), TOPIC));
-  await world.run(200);
+  await world.tellBody(fromTopic(probeText(probe), TOPIC));
   expect(await stored()).toEqual({ ...probe, hasArrived: true, isLost: false });
   expect([world.messages(), world.settlements()]).toEqual([[], ['delete', 'delete']]);
 });
@@ -57,8 +53,7 @@ it('a probe of Tally’s that arrives is noted, and one that was sent before it 
 describe('a subscription confirmation', () => {
   it('of any other topic is a dead letter', async () => {
     const world = await connected();
-    await world.sendBody(confirmation(`${TOPIC}-of-somebody-else`));
-    await world.run(200);
+    await world.tellBody(confirmation(`${TOPIC}-of-somebody-else`));
     expect(world.confirmed).toEqual([]);
     expect(world.letters()[0]?.attributes['tally-fault']).toMatchObject({ stringValue: 'message.unknown-topic' });
     expect(await world.gaps()).toEqual([]);
@@ -67,8 +62,7 @@ describe('a subscription confirmation', () => {
   it('of a topic that a connected bucket names is confirmed, through the API and never by its URL, though SNS refused it at first', async () => {
     const world = await connected();
     world.refuseConfirmations(new FaultError('message.confirmation-failed', 'token expired'));
-    await world.sendBody(confirmation(TOPIC));
-    await world.run(200);
+    await world.tellBody(confirmation(TOPIC));
     expect(world.settlements()).toEqual(['defer']);
     world.refuseConfirmations(undefined);
     await world.run(31_000);
@@ -86,8 +80,7 @@ describe('an unsubscribe confirmation', () => {
     await connect('routed-otherwise', `${TOPIC}-2`);
     await world.connectBucket('by-another-queue', { eventQueues: [{ queueUrl: 'http://queues/other', atMs: world.clock.nowMs() }] });
     await world.connectBucket('wired-by-hand', { provenAtMs: 1 });
-    await world.sendBody(unsubscribed);
-    await world.run(2_000);
+    await world.tellBody(unsubscribed, 2_000);
     expect((await world.gaps()).map(({ bucket, unproven }) => [bucket, unproven])).toEqual([
       [BUCKET, 'events'],
       ['routed', 'events'],
@@ -103,8 +96,7 @@ describe('an unsubscribe confirmation', () => {
 
   it('of a topic that nobody names opens one for each bucket of the queue whose wiring is not known', async () => {
     const world = await createIngestWorld({ buckets: [BUCKET, 'second'] });
-    await world.sendBody(unsubscribed);
-    await world.run(2_000);
+    await world.tellBody(unsubscribed, 2_000);
     expect((await world.gaps()).map(({ bucket }) => bucket)).toEqual([BUCKET, 'second']);
   });
 
@@ -112,14 +104,12 @@ describe('an unsubscribe confirmation', () => {
     const world = await createIngestWorld({ bucket: { source: 'notification', topicArn: TOPIC, createdAtMs: 0 } });
     const proven = async () => (await world.bucketRecord())?.provenAtMs !== undefined;
     const send = async () => {
-      await world.sendBody(fromTopic(testEvent, TOPIC));
-      await world.run(2_000);
+      await world.tellBody(fromTopic(testEvent, TOPIC), 2_000);
     };
     await send();
     expect(await proven()).toBe(true);
     for (let count = 0; count < 2; count += 1) {
-      await world.sendBody(unsubscribed);
-      await world.run(2_000);
+      await world.tellBody(unsubscribed, 2_000);
     }
     // one with the reason that the events are proven, and one of the first confirmation
     expect(await world.gaps()).toMatchObject([{ reasons: [{ count: 2 }], unproven: 'events' }]);
@@ -134,8 +124,7 @@ describe('an unsubscribe confirmation', () => {
   it('Fix: opens a gap that is not older than the message, though this worker’s clock is slow', async () => {
     const world = await createIngestWorld({ bucket: { source: 'topic', topicArn: TOPIC }, skewMs: -3_600_000 });
     const sentAtMs = world.clock.nowMs();
-    await world.sendBody(unsubscribed);
-    await world.run(2_000);
+    await world.tellBody(unsubscribed, 2_000);
     expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThanOrEqual(sentAtMs);
   });
 });

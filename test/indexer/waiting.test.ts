@@ -2,18 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { circuitsReported } from '../support/fakes/circuits.ts';
 import { refs } from '../../src/store/stored.ts';
-import { BUCKET, createIngestWorld, HANDED_OVER, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { BUCKET, createIngestWorld, HANDED_OVER, type IngestWorld } from '../support/worlds/ingest.ts';
 import { QUEUE } from '../support/worlds/roles.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const OTHER = 'other';
 const s3Down = new FaultError('s3.unavailable', '503');
-
-function routedPut(world: IngestWorld, key: string, bucket = BUCKET) {
-  world.storage.put(bucket, key);
-  return syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() });
-}
 
 const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => createIngestWorld({ ...options, buckets: [BUCKET, OTHER] });
 const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
@@ -35,13 +30,11 @@ describe('one object that S3 always answers with an error', () => {
   it('is observed by LIST from its third receive on', async () => {
     const world = await createIngestWorld();
     world.storage.headless.add('poison');
-    await world.send(routedPut(world, 'poison'));
-    await world.run(MINUTE_MS);
+    await world.tell(world.routedPut('poison'), MINUTE_MS);
     expect(await world.document('poison')).toBeUndefined();
     await world.run(5 * MINUTE_MS);
     expect(await world.document('poison')).toMatchObject({ settled: true });
-    expect(world.letters()).toEqual([]);
-    expect(world.messages()).toEqual([]);
+    expect([world.messages(), world.letters()]).toEqual([[], []]);
   });
 });
 
@@ -53,11 +46,9 @@ describe("a bucket's index that refuses documents", () => {
     await world.run(3 * SECOND_MS);
     expect(opened(world)).toHaveLength(1);
     world.store.broken.buckets.clear();
-    await world.send(world.put('tagged', { eventName: 'ObjectTagging:Put' }));
-    await world.run(2 * SECOND_MS);
+    await world.tell(world.put('tagged', { eventName: 'ObjectTagging:Put' }), 2 * SECOND_MS);
     expect(world.outcomes().at(-1)).toBe('ignored');
-    await world.send(world.put('next'));
-    await world.run(2 * SECOND_MS);
+    await world.tell(world.put('next'), 2 * SECOND_MS);
     expect(await world.document('next')).toMatchObject({ settled: true });
   });
 });
@@ -76,8 +67,7 @@ it('an index that refused is tried once in half a minute, also where whole reque
   };
   for (let count = 0; count < 150; count += 1) {
     await world.send(world.put(`refused/${count}`));
-    await world.send(world.put(`beside/${count}`, { bucket: OTHER }));
-    await world.run(400);
+    await world.tell(world.put(`beside/${count}`, { bucket: OTHER }), 400);
   }
   // the first is that of a message that was received for the first time
   expect(attempts).toBeLessThanOrEqual(3);
@@ -91,9 +81,8 @@ describe('a bucket that S3 does not serve', () => {
     async (skewMs) => {
       const world = await createIngestWorld({ skewMs, limits: { heldMax: 20 } });
       fail(world);
-      for (let count = 0; count < 30; count += 1) await world.send(routedPut(world, `k-${count}`));
-      await world.send(world.remove('gone', { sequencer: null }));
-      await world.run(9 * MINUTE_MS);
+      for (let count = 0; count < 30; count += 1) await world.send(world.routedPut(`k-${count}`));
+      await world.tell(world.remove('gone', { sequencer: null }), 9 * MINUTE_MS);
       expect(world.handedOver).toEqual([]);
       expect(Math.max(...receives(world))).toBeLessThanOrEqual(7);
       await world.run(7 * MINUTE_MS);
@@ -110,20 +99,19 @@ describe('a bucket that S3 does not serve', () => {
   it('is waited for where handover is not permitted, as long as its messages have receives', async () => {
     const world = await createIngestWorld({ handsOver: false, maxReceiveCount: 8 });
     fail(world);
-    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
     await world.run(12 * MINUTE_MS);
     expect(world.letters()).toEqual([]);
     expect(world.messages()).toHaveLength(6);
     world.storage.failWith(undefined);
     await world.run(5 * MINUTE_MS);
-    expect(world.messages()).toEqual([]);
-    expect(world.letters()).toEqual([]);
+    expect([world.messages(), world.letters()]).toEqual([[], []]);
   });
 
   it('has its messages hidden for 30 s, then twice as long each time, at most 200 s', async () => {
     const world = await createIngestWorld();
     fail(world);
-    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
     await world.run(9 * MINUTE_MS);
     const hiddenS = world.queues.settlements.filter(({ kind }) => typeof kind === 'number').map(({ kind }) => kind);
     expect([...new Set(hiddenS)]).toEqual([30, 60, 120, 200]);
@@ -135,7 +123,7 @@ describe('a bucket that S3 does not serve', () => {
     fail(world);
     let inFlightMax = 0;
     for (let second = 0; second < 90; second += 1) {
-      for (let count = 0; count < 20; count += 1) await world.send(routedPut(world, `k-${second}-${count}`));
+      for (let count = 0; count < 20; count += 1) await world.send(world.routedPut(`k-${second}-${count}`));
       await world.run(SECOND_MS);
       const hidden = world.messages().filter(({ visibleAtMs }) => visibleAtMs > world.clock.nowMs());
       inFlightMax = Math.max(inFlightMax, hidden.length);
@@ -149,7 +137,7 @@ describe('a bucket that S3 does not serve', () => {
   it('has at most a thousand messages hidden between two readings of that number', async () => {
     const world = await createIngestWorld();
     fail(world);
-    for (let count = 0; count < 1_500; count += 1) await world.send(routedPut(world, `k-${count}`));
+    for (let count = 0; count < 1_500; count += 1) await world.send(world.routedPut(`k-${count}`));
     await world.run(10 * SECOND_MS);
     expect(world.handedOver.length).toBeGreaterThanOrEqual(450);
     expect(world.messages().length).toBeLessThanOrEqual(1_050);
@@ -161,8 +149,7 @@ describe('a bucket that S3 does not serve', () => {
       if (region !== 'eu-central-1') throw new FaultError('bucket.missing', 'the bucket is in eu-central-1');
     };
     world.storage.createBucket(BUCKET, { region: 'eu-central-1' });
-    await world.send(routedPut(world, 'k'));
-    await world.run(3 * MINUTE_MS);
+    await world.tell(world.routedPut('k'), 3 * MINUTE_MS);
     expect(await world.document('k')).toBeDefined();
     expect((await world.bucketRecord())?.region).toBe('eu-central-1');
   });
@@ -170,7 +157,7 @@ describe('a bucket that S3 does not serve', () => {
   it('is decided anew after the wait: a HEAD from before it is never written', async () => {
     const world = await createIngestWorld();
     fail(world);
-    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
     await world.run(10 * SECOND_MS);
     world.storage.put(BUCKET, 'k-5', { etag: 'latest' });
     world.storage.failWith(undefined);
@@ -188,7 +175,7 @@ describe('a record that a re-index should do', () => {
     let refusal: FaultError | undefined = new FaultError(code, 'not stored');
     refuseReads(world, HANDED_OVER, () => refusal);
     world.storage.failWith(s3Down, { bucket: BUCKET });
-    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
     await world.run(14 * MINUTE_MS);
     expect([world.handedOver, world.letters()]).toEqual([[], []]);
     expect(world.messages()).toHaveLength(6);
@@ -210,7 +197,7 @@ describe('a record that a re-index should do', () => {
   it('becomes a letter where nobody would, before SQS deletes its message', async () => {
     const world = await createIngestWorld({ handsOver: false, retentionMs: 60 * MINUTE_MS });
     world.storage.failWith(s3Down, { bucket: BUCKET });
-    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
     await world.run(44 * MINUTE_MS);
     expect(world.letters()).toEqual([]);
     await world.run(6 * MINUTE_MS);
@@ -240,8 +227,7 @@ it('the index store that pushes one read of a record back is asked again, and no
     pushesBack = false;
     return refusal;
   });
-  await world.send(world.put('k'));
-  await world.run(2 * SECOND_MS);
+  await world.tell(world.put('k'), 2 * SECOND_MS);
   expect(await world.document('k')).toBeDefined();
   expect(opened(world)).toEqual([]);
 });
@@ -249,8 +235,7 @@ it('the index store that pushes one read of a record back is asked again, and no
 it('an outage of the index store for longer than a message may be held gives it back to its queue, and it is written by a later receive', async () => {
   const world = await createIngestWorld();
   world.store.broken.all = new FaultError('index.unreachable', 'gone');
-  await world.send(world.put('k'));
-  await world.run(10 * SECOND_MS);
+  await world.tell(world.put('k'), 10 * SECOND_MS);
   await world.clock.advance(11 * 3_600_000);
   await world.run(10 * SECOND_MS);
   expect(world.queues.settlements.filter(({ kind }) => kind === 0)).toHaveLength(1);
@@ -264,8 +249,7 @@ it('an outage of the index store for longer than a message may be held gives it 
 
 it('after an outage of the index store of an hour, what waited for it is not handed over because S3 or an index fails for seconds', async () => {
   const world = await createIngestWorld();
-  await world.send(world.put('known'));
-  await world.run(SECOND_MS);
+  await world.tell(world.put('known'), SECOND_MS);
   world.store.broken.all = new FaultError('index.unreachable', 'gone');
   for (let count = 0; count < 6; count += 1) await world.send(world.put(`k-${count}`));
   await world.run(60 * MINUTE_MS);
@@ -285,8 +269,7 @@ it('a write that fails each request that it is in is deferred alone after a few 
   };
   await world.send(world.put('poison'));
   for (let count = 0; count < 60; count += 1) {
-    await world.send(world.put(`k-${count}`, { bucket: OTHER }));
-    await world.run(500);
+    await world.tell(world.put(`k-${count}`, { bucket: OTHER }), 500);
   }
   expect(world.settlements()).toContain('defer');
   expect(await world.document('k-59', OTHER)).toBeDefined();

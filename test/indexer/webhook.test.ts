@@ -8,20 +8,21 @@ async function startWorld(source: 'webhook' | 'notification' = 'webhook') {
   const world = await createIngestWorld({ buckets: ['photos', 'videos'], bucket: { source } });
   return {
     ...world,
-    post: (records: readonly unknown[], bucket = 'photos') => world.sendBody(JSON.stringify({ Records: records }), postedTo(bucket)),
+    async post(records: readonly unknown[], forMs = 2 * MINUTE): Promise<void> {
+      await world.sendBody(JSON.stringify({ Records: records }), postedTo('photos'));
+      await world.run(forMs);
+    },
   };
 }
 
 describe('what a store posts to a webhook', () => {
   it('leads to what S3 says of the object, and is settled a minute later', async () => {
     const world = await startWorld();
-    await world.post([world.put('a.jpg')]);
-    await world.run(1_000);
+    await world.post([world.put('a.jpg')], 1_000);
     expect(await world.document('a.jpg')).toMatchObject({ deleted: false, source: 'webhook', settled: false });
     await world.run(2 * MINUTE);
     expect(await world.document('a.jpg')).toMatchObject({ deleted: false, settled: true });
     await world.post([world.remove('a.jpg')]);
-    await world.run(2 * MINUTE);
     expect(await world.document('a.jpg')).toMatchObject({ deleted: true, settled: true });
     expect(world.messages()).toEqual([]);
   });
@@ -33,7 +34,6 @@ describe('what a store posts to a webhook', () => {
     const forged = nativeRecord('forged.jpg', { eventTimeMs, object: { etag: 'f', sizeBytes: 1 } });
     const gone = nativeRecord('real.jpg', { eventTimeMs, eventName: 'ObjectRemoved:DeleteMarkerCreated' });
     await world.post([forged, gone]);
-    await world.run(2 * MINUTE);
     expect(await world.document('forged.jpg')).toMatchObject({ deleted: true });
     expect(await world.document('real.jpg')).toMatchObject({ deleted: false, etag: real.etag });
   });
@@ -44,7 +44,6 @@ describe('what a store posts to a webhook', () => {
     world.storage.put('videos', 'a.jpg');
     await world.post([record, { ...record, eventName: 'ObjectRemoved:Delete' }]);
     await world.post([{ ...record, s3: { ...record.s3, object: {} } }]);
-    await world.run(2 * MINUTE);
     expect(await world.document('a.jpg', 'videos')).toBeUndefined();
     expect(await world.gaps()).toEqual([]);
     expect(world.outcomes().toSorted()).toEqual(['ignored', 'ignored', 'rejected']);
@@ -56,12 +55,10 @@ describe('what a store posts to a webhook', () => {
 
   it('proves that events arrive by the created and the removed object; what comes another way proves nothing', async () => {
     const world = await startWorld();
-    await world.send(world.put('a.jpg'));
-    await world.run(MINUTE);
+    await world.tell(world.put('a.jpg'), MINUTE);
     await world.role.storeLastEvents();
     expect((await world.bucketRecord())?.arrived).toBeUndefined();
     await world.post([world.put('b.jpg')]);
-    await world.run(2 * MINUTE);
     await world.role.storeLastEvents();
     expect(await world.bucketRecord()).toMatchObject({ provenAtMs: expect.any(Number) });
   });
@@ -69,15 +66,12 @@ describe('what a store posts to a webhook', () => {
   it('is searchable at once, and proves that events arrive, however slow the clock of the store is', async () => {
     const world = await startWorld();
     const slowly = (record: ReturnType<typeof world.put>) => ({ ...record, eventTime: '2001-01-01T00:00:00Z' });
-    await world.post([world.put('a.jpg')]);
-    await world.run(1_000);
+    await world.post([world.put('a.jpg')], 1_000);
     const { etag: earlier } = (await world.document('a.jpg')) ?? {};
-    await world.post([slowly(world.put('a.jpg'))]);
-    await world.run(1_000);
+    await world.post([slowly(world.put('a.jpg'))], 1_000);
     const { etag } = (await world.document('a.jpg')) ?? {};
     expect([typeof etag, etag === earlier]).toEqual(['string', false]);
-    await world.post([slowly(world.remove('a.jpg'))]);
-    await world.run(1_000);
+    await world.post([slowly(world.remove('a.jpg'))], 1_000);
     expect(await world.document('a.jpg')).toMatchObject({ deleted: true });
     await world.role.storeLastEvents();
     expect(await world.bucketRecord()).toMatchObject({ provenAtMs: expect.any(Number) });

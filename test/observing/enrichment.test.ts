@@ -51,12 +51,10 @@ const results = (world: IngestWorld) => world.telemetry.labels('tally_enrich_tot
 it('Fix: that S3 refuses what enriches an object is known, whatever it answers for others, and holds no event', async () => {
   const world = await worldOf('tags');
   world.storage.hooks.before = () => Promise.reject(new FaultError('object.denied', 'HEAD: 403'));
-  await world.send(put(world, 'k'));
-  await world.run(700);
+  await world.tell(put(world, 'k'), 700);
   expect(world.outcomes()).toEqual(['written']);
   world.storage.hooks.before = undefined;
-  await world.send(put(world, 'l'));
-  await world.run(700);
+  await world.tell(put(world, 'l'), 700);
   expect(world.circuits.all()).toMatchObject([{ level: 'enrichment', name: BUCKET, key: 'k', fault: { code: 'object.denied' } }]);
 });
 
@@ -64,8 +62,7 @@ describe('an exact event', () => {
   it('says what a HEAD with its etag adds, at the event’s own clock, and the tags that were read before the HEAD that tells whose they are', async () => {
     const world = await worldOf('tags');
     const atMs = world.clock.nowMs();
-    await world.send(put(world, 'k', { expiresAtMs: atMs + 1 }));
-    await world.run(700);
+    await world.tell(put(world, 'k', { expiresAtMs: atMs + 1 }), 700);
     const document = await world.document('k');
     expect(document).toMatchObject({ ...enrichedFields, tags, clock: clockOfMs(atMs), settled: true, source: 'native', etag: 'etag-1' });
     expect(document).toMatchObject({ last_modified: new Date(atMs).toISOString(), last_modified_exact: true });
@@ -79,8 +76,7 @@ describe('an exact event', () => {
     const world = await worldOf('tags', 'enabled');
     const first = put(world, 'k', { contentType: 'first', tags: { number: '1' } });
     world.storage.put(BUCKET, 'k', { contentType: 'second', tags: { number: '2' } });
-    await world.send(first);
-    await world.run(200);
+    await world.tell(first);
     expect(await world.document('k')).toMatchObject({ content_type: 'first', tags: { number: '1' }, version_id: 'v1' });
     expect(world.storage.asked).toEqual([`HEAD ${BUCKET}/k@v1`, `TAGS ${BUCKET}/k@v1`]);
   });
@@ -93,8 +89,7 @@ describe('an exact event whose object S3 no longer has', () => {
     world.storage.hooks.before = async (request, key) => {
       if (request === 'HEAD') world.storage.put(BUCKET, key, { tags: { other: 'yes' } });
     };
-    await world.send(record);
-    await world.run(200);
+    await world.tell(record);
     expect(await world.document('k')).not.toHaveProperty('tags');
     expect(results(world)).toEqual(['head gone', 'tags gone']);
   });
@@ -116,8 +111,7 @@ describe('a refusal', () => {
       world.storage.hooks.before = async (request) => {
         if (of.includes(request)) throw new FaultError(code, 'as scripted');
       };
-      await world.send(put(world, 'k'));
-      await world.run(200);
+      await world.tell(put(world, 'k'));
       expect(await addedTo(world, 'k')).toEqual(adds);
       expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: true, last_modified_exact: found[0] === 'head ok' });
       expect(results(world)).toEqual(found);
@@ -136,8 +130,7 @@ describe('a refusal', () => {
       if (writes.some(({ document }) => document.tags !== undefined)) world.store.broken.buckets.set(BUCKET, 'index.rejected');
       else world.store.broken.buckets.delete(BUCKET);
     };
-    await world.send(put(world, 'k'));
-    await world.run(200);
+    await world.tell(put(world, 'k'));
     expect(await world.document('k')).toMatchObject({ etag: 'etag-1' });
     expect(await world.document('k')).not.toHaveProperty('tags');
     expect(results(world)).toEqual(['head ok', 'tags ok', 'head index.rejected', 'tags index.rejected']);
@@ -165,8 +158,7 @@ describe('an S3 that does not answer', () => {
     await world.changeBucket(BUCKET, { enrich: 'head' });
     world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
     for (let count = 0; count < 4; count += 1) await world.send(put(world, `slow-${count}`));
-    await world.send(world.put('fast', { bucket: 'other' }));
-    await world.run(500);
+    await world.tell(world.put('fast', { bucket: 'other' }), 500);
     expect(await world.document('fast', 'other')).toBeDefined();
     await world.run(9_400);
     expect(await world.document('slow-0')).toBeUndefined();
@@ -181,16 +173,13 @@ describe('an S3 that does not answer', () => {
     world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
     for (let count = 0; count < 5; count += 1) await world.send(put(world, `first-${count}`));
     await world.run(10_500);
-    await world.send(put(world, 'second'));
-    await world.run(200);
+    await world.tell(put(world, 'second'));
     expect(await world.document('second')).toBeDefined();
     expect(results(world).slice(5)).toEqual(['head paused']);
     world.storage.hooks.before = undefined;
     await world.run(5_000);
-    await world.send(put(world, 'third'));
-    await world.run(200);
-    await world.send(put(world, 'fourth'));
-    await world.run(200);
+    await world.tell(put(world, 'third'));
+    await world.tell(put(world, 'fourth'));
     expect(results(world).slice(6)).toEqual(['head ok', 'head ok']);
     expect(await world.document('fourth')).toMatchObject(enrichedFields);
   });
@@ -221,12 +210,10 @@ describe('an event that is received again', () => {
     };
     const record = put(world, 'k');
     set(first);
-    await world.send(record);
-    await world.run(200);
+    await world.tell(record);
     const document = await world.document('k');
     set(second);
-    await world.send(record);
-    await world.run(200);
+    await world.tell(record);
     await settled();
     expect(world.outcomes()).toEqual(['written', 'superseded']);
     expect(world.storage.observed).toEqual([]);
@@ -254,8 +241,7 @@ describe('an observation', () => {
       ['tags', { ...enrichedFields, tags }],
     ] as const) {
       const world = await worldOf(enrich, 'never', routed);
-      await world.send(routedPut(world, 'k'));
-      await world.run(200);
+      await world.tell(routedPut(world, 'k'));
       expect(await addedTo(world, 'k')).toEqual(said);
       expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
       expect(world.outcomes()).toEqual(['provisional']);
@@ -266,8 +252,7 @@ describe('an observation', () => {
     const world = await worldOf('tags', 'enabled', routed);
     const record = routedPut(world, 'k');
     world.storage.hooks.before = async () => void world.storage.put(BUCKET, 'k', { tags: { other: 'yes' } });
-    await world.send(record);
-    await world.run(200);
+    await world.tell(record);
     expect(await world.document('k')).toMatchObject({ version_id: 'v1', tags });
     expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/k@v1`]);
     expect(results(world)).toEqual(['head ok', 'tags ok']);
@@ -275,16 +260,14 @@ describe('an observation', () => {
 
   it('sends another HEAD request after it read the tags, where there are none: tags of another object are not taken', async () => {
     const world = await worldOf('tags', 'never', routed);
-    await world.send(routedPut(world, 'same'));
-    await world.run(200);
+    await world.tell(routedPut(world, 'same'));
     expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/same`, `HEAD ${BUCKET}/same`]);
     for (const replaced of [{ etag: 'other' }, { etag: 'etag-9', lastModifiedMs: 5 }]) {
       const record = routedPut(world, 'k', { etag: 'etag-9', sizeBytes: 1 });
       world.storage.hooks.before = async (request, key) => {
         if (request === 'TAGS') world.storage.put(BUCKET, key, { sizeBytes: 1, tags: { other: 'yes' }, ...replaced });
       };
-      await world.send(record);
-      await world.run(200);
+      await world.tell(record);
       expect(await world.document('k')).toMatchObject({ etag: 'etag-9', content_type: 'text/plain' });
       expect(await world.document('k')).not.toHaveProperty('tags');
       expect(results(world).slice(-2)).toEqual(['head ok', 'tags gone']);
@@ -293,8 +276,7 @@ describe('an observation', () => {
 
   it('of what is gone asks for nothing more', async () => {
     const world = await worldOf('tags', 'never', routed);
-    await world.send(world.remove('k'));
-    await world.run(200);
+    await world.tell(world.remove('k'));
     expect(await world.document('k')).toMatchObject({ deleted: true });
     expect([world.storage.asked, results(world)]).toEqual([[], []]);
   });
@@ -304,8 +286,7 @@ describe('an observation', () => {
     const record = syntheticRecord('k', { eventTimeMs: world.clock.nowMs() });
     // a HEAD would say which user metadata there is
     world.storage.put(BUCKET, 'k', { userMetadata: undefined! });
-    await world.send(record);
-    await world.run(200);
+    await world.tell(record);
     expect(await world.document('k')).toMatchObject({ deleted: false });
     expect(results(world)).toEqual(['head listed', 'tags listed']);
     expect(world.storage.asked).toEqual([]);
@@ -325,8 +306,7 @@ describe('an observation', () => {
     expect(await addedTo(world, 'k0')).toEqual(enrichedFields);
     expect(new Set(results(world))).toEqual(new Set(['head ok', `tags ${result}`]));
     const asked = world.storage.asked.length;
-    await world.send(routedPut(world, 'k'));
-    await world.run(200);
+    await world.tell(routedPut(world, 'k'));
     expect(results(world).slice(-2)).toEqual(['head ok', 'tags paused']);
     expect(world.storage.asked).toHaveLength(asked);
     expect([new Set(world.outcomes()), world.role.admission.state]).toEqual([new Set(['provisional']), 'on']);
@@ -340,12 +320,10 @@ describe('an event of tags', () => {
   it('brings the document’s tags up to date, at once and for good', async () => {
     const world = await createIngestWorld({ bucket: { enrich: 'tags' } });
     const object = world.storage.put(BUCKET, 'k', { ...details, tags });
-    await world.send(nativeRecord('k', { eventTimeMs: world.clock.nowMs(), object }));
-    await world.run(1_000);
+    await world.tell(nativeRecord('k', { eventTimeMs: world.clock.nowMs(), object }), 1_000);
     expect(await world.document('k')).toMatchObject({ tags });
     world.storage.put(BUCKET, 'k', { ...object, tags: { changed: 'yes' } });
-    await world.send(tagged(world));
-    await world.run(200);
+    await world.tell(tagged(world));
     expect(await world.document('k')).toMatchObject({ etag: 'etag-1', tags: { changed: 'yes' }, settled: false });
     await world.run(MINUTE_MS);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-1', tags: { changed: 'yes' }, settled: true });
@@ -355,8 +333,7 @@ describe('an event of tags', () => {
   it('is ignored where the bucket does not ask for them', async () => {
     const world = await worldOf('head');
     world.storage.put(BUCKET, 'k');
-    await world.send(tagged(world));
-    await world.run(200);
+    await world.tell(tagged(world));
     expect(world.outcomes()).toEqual(['ignored']);
     expect([world.storage.observed, world.storage.asked]).toEqual([[], []]);
   });

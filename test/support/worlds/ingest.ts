@@ -120,13 +120,9 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   for (const bucket of options.buckets ?? [BUCKET]) await connectBucket(bucket, options.bucket);
   await start();
 
-  async function addBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
+  async function connectBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
     storage.createBucket(bucket, { versioning: change.versioning?.status ?? 'never' });
     await connect.connect({ bucket }, 'test');
-  }
-
-  async function connectBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
-    await addBucket(bucket, change);
     await removeRecord(store.plainState, refs.gap(markId(bucket)).id);
     await changeBucket(bucket, change);
   }
@@ -159,6 +155,17 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     }
   }
 
+  /** Sends one record, and lets it be handled. */
+  async function tell(record: unknown, forMs = 200): Promise<void> {
+    await send(record);
+    await run(forMs);
+  }
+
+  async function tellBody(body: string, forMs = 200): Promise<void> {
+    await sendBody(body);
+    await run(forMs);
+  }
+
   async function document(key: string, bucket = BUCKET): Promise<ObjectDocument | undefined> {
     return (await store.plainObjects.getMany(bucket, [key]))[0];
   }
@@ -179,10 +186,10 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     run,
     send,
     sendBody,
+    tell,
+    tellBody,
     document,
     changeBucket,
-    /** Connects a bucket, whose gap is open then. */
-    addBucket,
     /** Connects a bucket without a gap, as after its first re-index. */
     connectBucket,
     refuseConfirmations: (fault: FaultError | undefined) => {
@@ -206,6 +213,11 @@ export async function createIngestWorld(options: WorldOptions = {}) {
         object,
         ...change,
       });
+    },
+    /** An object that appears in S3 now, of which only the routing rule tells. */
+    routedPut(key: string, bucket = BUCKET) {
+      storage.put(bucket, key);
+      return syntheticRecord(key, { bucket, eventTimeMs: clock.nowMs() });
     },
     /** An object that goes from S3 now, and the notification that tells it. */
     remove(key: string, change: NativeChange = {}): NativeRecord {
