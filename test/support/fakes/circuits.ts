@@ -21,20 +21,12 @@ export function createTestCircuits({
   return createCircuits({ clock, telemetry, probeCluster, stopped });
 }
 
-/** The circuit of a log line that reports that one opened or closed, as its level and name; undefined for any other line. */
-export function circuitReported(
-  what: 'opened' | 'closed',
-  message: unknown,
-  fields: Readonly<Record<string, unknown>> = {},
-): string | undefined {
-  const [level] = Object.entries(circuitMessages).find(([, messages]) => messages[what] === message) ?? [];
-  const { bucket, region } = fields;
-  const name = [bucket, region].find((each) => typeof each === 'string') ?? '';
-  return level && `${level} ${name}`.trim();
-}
-
-/** The circuits that were reported to have opened or closed, in order. */
+/** The circuits that were reported to have opened or closed, in order, each by its level and its name. */
 export function circuitsReported(telemetry: FakeTelemetry, what: 'opened' | 'closed'): readonly string[] {
   const lines = telemetry.recorded(what === 'opened' ? 'error' : 'info');
-  return lines.flatMap(([message, fields]) => circuitReported(what, message, fields) ?? []);
+  return lines.flatMap(([message, { bucket, region } = {}]) => {
+    const [level] = Object.entries(circuitMessages).find(([, messages]) => messages[what] === message) ?? [];
+    const name = [bucket, region].find((each) => typeof each === 'string') ?? '';
+    return level === undefined ? [] : `${level} ${name}`.trim();
+  });
 }

@@ -55,8 +55,6 @@ export interface Daemon {
   readonly operator: Environment;
   /** A request to the control plane. */
   request(method: string, path: string, body?: unknown): Promise<Answer>;
-  signal(signal: NodeJS.Signals): void;
-  readonly exited: Promise<Exit>;
   readonly isRunning: boolean;
   /** SIGTERM, and the exit that follows. */
   stop(): Promise<Exit>;
@@ -160,10 +158,6 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
     },
     operator: { TALLY_SOCKET: started.TALLY_SOCKET },
     request: (method, path, body) => ask(method, `${urlOf('controlUrl')}${path}`, body),
-    signal: (signal) => {
-      child.kill(signal);
-    },
-    exited,
     get isRunning() {
       return isRunning();
     },

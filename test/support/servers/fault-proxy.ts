@@ -41,9 +41,7 @@ export interface Reply {
 }
 
 export interface Rule {
-  /** Requests interfered with so far. For `swallow-answer`: those that the server has answered. */
-  readonly hits: number;
-  /** Resolves at the first of them. */
+  /** Resolves at the first request that is interfered with. For `swallow-answer`: once the server has answered it. */
   readonly hit: Promise<void>;
   /** Ends the interference; what hangs because of it is reset. */
   remove(): void;
@@ -58,8 +56,6 @@ export interface FaultProxy {
   /** Resets all connections and refuses new ones until {@link accept}. The port stays this proxy's. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
-  /** Connections accepted so far. */
-  readonly connections: number;
   close(): Promise<void>;
 }
 
@@ -70,7 +66,7 @@ interface ActiveRule {
   readonly interference: Interference;
   readonly matches: (request: PassingRequest) => boolean;
   readonly hanging: Set<ServerResponse>;
-  readonly count: () => void;
+  readonly hit: () => void;
 }
 
 /** Starts a proxy before the HTTP server at `target` (its scheme, host and port). */
@@ -79,29 +75,17 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const rules: ActiveRule[] = [];
   const keeper = await startPortKeeper();
-  let connections = 0;
 
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (incoming, outgoing) => {
     void readBody(incoming).then((body) => handle(incoming, outgoing, body), ignore);
-  });
-  server.on('connection', () => {
-    connections += 1;
   });
   const port = await listen(server);
 
   function addRule(interference: Interference, matches: (request: PassingRequest) => boolean): Rule {
     const hit = Promise.withResolvers<void>();
-    let hits = 0;
-    const count = (): void => {
-      hits += 1;
-      hit.resolve();
-    };
-    const rule: ActiveRule = { interference, matches, hanging: new Set(), count };
+    const rule: ActiveRule = { interference, matches, hanging: new Set(), hit: hit.resolve };
     rules.push(rule);
     return {
-      get hits() {
-        return hits;
-      },
       hit: hit.promise,
       remove() {
         if (!rules.includes(rule)) return;
@@ -119,10 +103,10 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     if (interference.kind === 'swallow-answer') {
       rule?.hanging.add(outgoing);
       await answerOf(incoming, body).catch(ignore);
-      rule?.count();
+      rule?.hit();
       return;
     }
-    rule?.count();
+    rule?.hit();
     switch (interference.kind) {
       case 'answer':
         outgoing.writeHead(interference.status, interference.reason, { 'content-type': 'application/json', ...interference.headers });
@@ -198,9 +182,6 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
         return isTheOne;
       });
       return {
-        get hits() {
-          return first.hits;
-        },
         hit: first.hit,
         remove() {
           first.remove();
@@ -219,9 +200,6 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     async accept() {
       await listen(server, port);
       keeper.release();
-    },
-    get connections() {
-      return connections;
     },
     async close() {
       agent.destroy();

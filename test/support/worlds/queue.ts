@@ -44,8 +44,6 @@ export interface WorldBucket {
 }
 
 export interface QueueWorld extends WorldBucket {
-  readonly queueUrl: string;
-  readonly deadLetterQueueUrl: string;
   readonly sqs: FaultProxy;
   readonly s3: FaultProxy;
   /** The settings of a daemon for this world, through the proxies. The index is not among them. */
@@ -134,8 +132,6 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
   return {
     ...createBucket(`flow-${name}`),
     neighbour: createBucket(`flow-${name}-neighbour`),
-    queueUrl: queue.url,
-    deadLetterQueueUrl: letters.url,
     sqs,
     s3,
     env: {

@@ -15,7 +15,6 @@ import { createGapReports } from '../../../src/observing/gaps.ts';
 import type { IngestLimits } from '../../../src/indexer/indexer.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
 import { listAllRecords, removeRecord } from '../../../src/store/stored.ts';
-import { circuitReported } from '../fakes/circuits.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, type FakeQueues } from '../fakes/ports.ts';
 import {
@@ -91,8 +90,7 @@ export async function createWorkersWorld(options: WorldOptions) {
       return plain.deleteBatch(queueUrl, handles);
     },
   };
-  const notes = createNotes();
-  const { telemetry } = notes;
+  const telemetry = new Proxy({}, { get: () => () => undefined }) as Telemetry;
   const indexed = options.indexed ?? (() => undefined);
   const shared = { indexed, clock, store, storage, queues, telemetry, letters, options };
   await connectAll(shared);
@@ -133,7 +131,6 @@ export async function createWorkersWorld(options: WorldOptions) {
       repairer = await startRepairer(shared, repairNetwork, nameOf());
       await Promise.all(networks.map(async (network, index) => (workers[index] = await startWorker(shared, network))));
     },
-    opened: notes.opened,
     gaps: (): Promise<readonly DirtyMark[]> => listAllRecords(store.state, 'gap', markSchema),
     /** The keys whose document is not what the bucket holds. */
     async wrongKeys(bucket: string): Promise<readonly string[]> {
@@ -234,20 +231,4 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   schedules.every(gapSchedule, closeGaps, end.signal);
   role.start();
   return { kill: () => end.abort(new Error('the process was killed')) };
-}
-
-// ── what is noted ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Telemetry that notes which circuits opened, and forgets all else. */
-function createNotes() {
-  const opened = new Set<string>();
-  const noted: Partial<Telemetry> = {
-    error(message, fields) {
-      const circuit = circuitReported('opened', message, fields);
-      if (circuit !== undefined) opened.add(circuit);
-    },
-  };
-  const nothing = (): void => undefined;
-  const telemetry = new Proxy(noted, { get: (target, name) => Reflect.get(target, name) ?? nothing }) as Telemetry;
-  return { opened, telemetry };
 }
