@@ -15,14 +15,11 @@ import { faultOf, type Fault } from '../../src/base/fault.ts';
 import { startScripted, type ScriptedAnswer, type ScriptedRequest } from '../support/servers/scripted.ts';
 
 interface Seen {
-  readonly path: string;
   /** Access key, region and service of the signature; undefined for a request that is not signed. */
   readonly signedBy: string | undefined;
   readonly token: string | undefined;
   readonly body: string;
 }
-
-type Answer = ScriptedAnswer | 'none';
 
 const clock = { monotonicMs: () => performance.now() };
 const bucket = { bucket: 'photos', region: 'eu-west-1' };
@@ -34,20 +31,12 @@ const PATIENCE = { timeout: 60_000, interval: 500 };
 const roleXml = (action: string, key: string) => `<${action}Response><${action}Result><Credentials>
   <AccessKeyId>${key}</AccessKeyId><SecretAccessKey>secret</SecretAccessKey><SessionToken>token-of-${key}</SessionToken>
   <Expiration>${new Date(Date.now() + 3_600_000).toISOString()}</Expiration></Credentials></${action}Result></${action}Response>`;
-const keysJson = (key: string) =>
-  JSON.stringify({
-    Version: 1,
-    AccessKeyId: key,
-    SecretAccessKey: 'secret',
-    SessionToken: `token-of-${key}`,
-    Expiration: new Date(Date.now() + 3_600_000).toISOString(),
-  });
 
 describe('the credentials', () => {
   let folder: string;
   let url: string;
   let seen: Seen[];
-  let answer: (request: Seen) => Answer;
+  let answer: (request: Seen) => ScriptedAnswer;
   let opened: AwsClients[];
 
   beforeEach(async () => {
@@ -58,8 +47,7 @@ describe('the credentials', () => {
     ({ url } = await startScripted((request) => {
       const asked = seenOf(request);
       seen.push(asked);
-      const answered = answer(asked);
-      return answered === 'none' ? undefined : answered;
+      return answer(asked);
     }));
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_PROFILE', 'AWS_REGION'])
       vi.stubEnv(name, undefined);
@@ -76,7 +64,7 @@ describe('the credentials', () => {
   });
 
   /** A role is named by its key, so that requests say by whom they are signed. */
-  function answerAsAws({ body, signedBy }: Seen): Answer {
+  function answerAsAws({ body, signedBy }: Seen): ScriptedAnswer {
     const form = new URLSearchParams(body);
     const action = form.get('Action');
     if (action !== null) return { body: roleXml(action, form.get('RoleArn')!.split('/').at(-1)!) };
@@ -160,7 +148,9 @@ describe('the credentials', () => {
     const pids = await readFile(join(folder, 'pids'), 'utf8');
     expect(pids).toMatch(/^\d+\n$/);
 
-    await writeFile(keys, keysJson('PROCESS'));
+    const Expiration = new Date(Date.now() + 3_600_000).toISOString();
+    const found = { AccessKeyId: 'PROCESS', SecretAccessKey: 'secret', SessionToken: 'token-of-PROCESS', Expiration };
+    await writeFile(keys, JSON.stringify({ Version: 1, ...found }));
     process.kill(Number(pids));
     await vi.waitFor(async () => {
       seen = [];
@@ -180,7 +170,7 @@ describe('the credentials', () => {
 
   const ofSts = (request: Seen): boolean => request.body.includes('Action=AssumeRole');
 
-  it.each<[what: string, answer: Answer, words: RegExp]>([
+  it.each<[what: string, answer: ScriptedAnswer, words: RegExp]>([
     [
       'refuses',
       {
@@ -215,8 +205,8 @@ describe('the credentials', () => {
   });
 });
 
-function seenOf({ path, headers, body }: ScriptedRequest): Seen {
+function seenOf({ headers, body }: ScriptedRequest): Seen {
   const signedBy = /Credential=([^/]+)\/\d+\/([^/]+\/[^/]+)\//.exec(headers.authorization ?? '');
   const token = headers['x-amz-security-token'];
-  return { path, signedBy: signedBy?.slice(1, 3).join('/'), token: Array.isArray(token) ? token[0] : token, body };
+  return { signedBy: signedBy?.slice(1, 3).join('/'), token: Array.isArray(token) ? token[0] : token, body };
 }

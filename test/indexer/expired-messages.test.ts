@@ -55,6 +55,7 @@ async function setUp({ retentionMs }: { readonly retentionMs: number | undefined
     broken,
     connect,
     worker,
+    expired: worker(),
     message,
     /** Polls once a minute for this long. */
     async poll(expired: ReturnType<typeof worker>, forMs: number) {
@@ -75,8 +76,7 @@ async function setUp({ retentionMs }: { readonly retentionMs: number | undefined
 
 describe('a message that is received for the first time when its retention is almost over', () => {
   it('opens a loss gap of the buckets, with what is later than all that may be lost', async () => {
-    const world = await setUp();
-    const expired = world.worker();
+    const { expired, ...world } = await setUp();
     expect(await world.receive(expired, world.message(0), world.message(0.95 * RETENTION_MS))).toBe(true);
     expect(await listAllRecords(world.state, 'gap', markSchema)).toMatchObject([
       {
@@ -103,8 +103,7 @@ describe('a message that is received for the first time when its retention is al
   });
 
   it('is not one that is younger, that was received before, or whose queue’s retention is not known', async () => {
-    const world = await setUp();
-    const expired = world.worker();
+    const { expired, ...world } = await setUp();
     expect(await world.receive(expired, world.message(0.89 * RETENTION_MS))).toBe(false);
     expect(await world.receive(expired, world.message(0.95 * RETENTION_MS, { receiveCount: 2 }))).toBe(false);
     const unknown = await setUp({ retentionMs: undefined });
@@ -113,8 +112,7 @@ describe('a message that is received for the first time when its retention is al
   });
 
   it('is remembered while the store fails', async () => {
-    const world = await setUp();
-    const expired = world.worker();
+    const { expired, ...world } = await setUp();
     world.broken.put = new FaultError('index.unreachable', 'gone');
     await world.receive(expired, world.message(0.95 * RETENTION_MS));
     expect(await world.gaps()).toEqual([]);
@@ -127,8 +125,7 @@ describe('a message that is received for the first time when its retention is al
 
 describe('a queue that no worker received from for almost as long as it keeps messages', () => {
   it('is not one that was never received from, or whose empty answers went on', async () => {
-    const world = await setUp();
-    const expired = world.worker();
+    const { expired, ...world } = await setUp();
     for (let days = 0; days < 6; days += 1) {
       await world.poll(expired, 120_000);
       await world.clock.advance(DAY_MS);
@@ -138,8 +135,7 @@ describe('a queue that no worker received from for almost as long as it keeps me
   });
 
   it('is stored at most once a minute', async () => {
-    const world = await setUp();
-    const expired = world.worker();
+    const { expired, ...world } = await setUp();
     const versionNow = async () => (await world.state.get(refs.queue(ONE).id))?.version;
     expired.polled(ONE);
     await world.clock.advance(1_000);

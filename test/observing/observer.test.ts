@@ -86,6 +86,12 @@ async function setUp(concurrency = 4) {
   };
 }
 
+/** Begins an observation, and lets run what can run without its answer. */
+async function begin(world: World, key: string, hint: ObserveHint | ResolveHint): Promise<void> {
+  void world.observe(key, hint);
+  await world.run();
+}
+
 type World = Awaited<ReturnType<typeof setUp>>;
 const observe = ({ clock }: World, offMs = 0): ObserveHint => ({
   kind: 'observe',
@@ -115,11 +121,9 @@ describe('hints of a key that are in hand together', () => {
   it('but not those that come while the HEAD request is out: their own is sent after them', async () => {
     const world = await setUp();
     const release = world.holdAnswers();
-    void world.observe('k', observe(world));
-    await world.run();
+    await begin(world, 'k', observe(world));
     void world.observe('k', resolve(world, 1));
-    void world.observe('k', observe(world, 2));
-    await world.run();
+    await begin(world, 'k', observe(world, 2));
     expect(world.storage.observed).toEqual(['b/k', 'b/k']);
     release();
     await world.run();
@@ -129,8 +133,7 @@ describe('hints of a key that are in hand together', () => {
   it('that wait for a place are joined until their HEAD request is sent', async () => {
     const world = await setUp(1);
     const release = world.holdAnswers();
-    void world.observe('first', observe(world));
-    await world.run();
+    await begin(world, 'first', observe(world));
     void world.observe('k', observe(world));
     await world.run(1_000);
     void world.observe('k', observe(world));
@@ -145,8 +148,7 @@ describe('observations', () => {
   it('are never more at once than may be, and the gauge goes back to zero', async () => {
     const world = await setUp(2);
     // a region that has not answered may not have every place
-    void world.observe('first', observe(world));
-    await world.run();
+    await begin(world, 'first', observe(world));
     const release = world.holdAnswers();
     for (const key of ['a', 'b', 'c', 'd', 'e']) void world.observe(key, observe(world));
     await world.run();
@@ -163,8 +165,7 @@ describe('observations', () => {
     const world = await setUp();
     world.storage.failWith(new FaultError('s3.throttled', 'SlowDown'));
     void world.observe('k', observe(world));
-    void world.observe('k', observe(world));
-    await world.run();
+    await begin(world, 'k', observe(world));
     const fault = { kind: 'fault', fault: { code: 's3.throttled', reason: 'SlowDown' } };
     expect(world.answers).toEqual([fault, fault]);
     expect(world.telemetry.labels('tally_head_requests_total')).toEqual([{ result: 's3.throttled' }]);
@@ -174,8 +175,7 @@ describe('observations', () => {
     const world = await setUp(1);
     const answer = world.holdAnswers();
     let isOpen = false;
-    void world.observe('hangs', observe(world));
-    await world.run();
+    await begin(world, 'hangs', observe(world));
     for (const key of ['k', 'shared']) void world.observe(key, observe(world), 'PutObject', () => !isOpen);
     void world.observe('shared', observe(world), 'PutObject', () => true);
     isOpen = true;
@@ -189,8 +189,7 @@ describe('observations', () => {
   it('end when the stop’s deadline passes', async () => {
     const world = await setUp();
     world.holdAnswers();
-    void world.observe('k', observe(world));
-    await world.run();
+    await begin(world, 'k', observe(world));
     world.stopping.abort();
     await world.run();
     expect(world.answers).toMatchObject([{ kind: 'fault' }]);
@@ -212,22 +211,18 @@ describe('what was seen', () => {
 
   it('that the store refuses is superseded, with the same verdict', async () => {
     const world = await setUp();
-    void world.observe('k', resolve(world, 5_000));
-    await world.run();
-    void world.observe('k', observe(world));
-    await world.run();
+    await begin(world, 'k', resolve(world, 5_000));
+    await begin(world, 'k', observe(world));
     expect(world.answers[1]).toEqual({ kind: 'superseded', verdict: { final: false, dueInS: 43 } });
   });
 
   it('that meets its very clock with other content is a tie for a resolve, and accepted from an observe', async () => {
     const world = await setUp();
-    void world.observe('k', resolve(world));
-    await world.run();
+    await begin(world, 'k', resolve(world));
     world.storage.put('b', 'k');
     const hint = resolve(world);
     for (const each of [hint, observe(world)]) {
-      void world.observe('k', each);
-      await world.run();
+      await begin(world, 'k', each);
     }
     expect(world.answers.slice(1)).toMatchObject([{ kind: 'equal', clock: hint.clock }, { kind: 'written' }]);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-1' });
@@ -236,12 +231,10 @@ describe('what was seen', () => {
   it('is told where the store fails, and nobody waits for ever though it cannot be written down', async () => {
     const world = await setUp();
     world.store.broken.writes = new FaultError('index.denied', '403');
-    void world.observe('k', observe(world));
-    await world.run();
+    await begin(world, 'k', observe(world));
     expect(world.answers).toEqual([{ kind: 'fault', fault: { code: 'index.denied', reason: '403' } }]);
     world.storage.put('b', 'odd', { lastModifiedMs: Number.NaN });
-    void world.observe('odd', observe(world));
-    await world.run();
+    await begin(world, 'odd', observe(world));
     expect(world.answers[1]).toMatchObject({ kind: 'fault', fault: { code: 'internal.unexpected' } });
   });
 });

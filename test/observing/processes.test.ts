@@ -79,13 +79,18 @@ function startWorld() {
   };
 }
 
+/** A worker and a process that receives nothing. */
+function startBoth() {
+  const world = startWorld();
+  return { ...world, worker: world.begin('worker', { receives: true }), http: world.begin('http') };
+}
+
 const refuse = ({ circuits }: ReturnType<ReturnType<typeof startWorld>['begin']>, fault = missing, region = bucketRecord.region): void =>
   circuits.storageAnswered({ bucket: 'photos', region }, { key: 'k', sentAtMs: 0, fault });
 
 describe('the status of a bucket', () => {
   it('has what any process knows of it within a minute, and not what another bucket has', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     const sinceMs = world.clock.nowMs();
     refuse(worker);
     // by itself it is known at once
@@ -99,8 +104,7 @@ describe('the status of a bucket', () => {
   });
 
   it('has the fault of its region', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     refuse(worker, { code: 's3.credentials', reason: 'ExpiredToken' });
     await world.pass(15_000);
     expect(await http.statusOf({ bucket: 'others' })).toMatchObject({ state: 'waiting' });
@@ -108,8 +112,7 @@ describe('the status of a bucket', () => {
   });
 
   it('Fix: has the fault of the index store as a whole, also where it cannot be stored', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     const blocked: Fault = { code: 'index.blocked', reason: 'all indices are blocked' };
     await world.pass(15_000);
     for (const { block } of [worker, http]) block(blocked);
@@ -120,8 +123,7 @@ describe('the status of a bucket', () => {
     await world.pass(15_000);
     expect(await http.statusOf()).toMatchObject({ state: 'waiting' });
     // what one process without the role ingest cannot do keeps no event from the index
-    const other = startWorld();
-    const [ingest, alone] = [other.begin('worker', { receives: true }), other.begin('http')];
+    const { worker: ingest, http: alone, ...other } = startBoth();
     await other.pass(15_000);
     alone.block(blocked);
     expect(await alone.statusOf()).toMatchObject({ state: 'ok' });
@@ -154,8 +156,7 @@ describe('messages that were put back', () => {
   const later: Hidden = { bucket: 'photos', code: 'bucket.index-blocked', sinceMs: 5, leftMs: 200_000 };
 
   it('Fix: keep the bucket waiting until the last of them is settled, though nothing fails any longer', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     worker.hidden.push(later);
     await world.pass(15_000);
     const sentence = expect.stringMatching(/^Its events are waiting: bucket.index-blocked: Tally has put messages back .* again by 20/);
@@ -169,8 +170,7 @@ describe('messages that were put back', () => {
   });
 
   it.each(['ended', 'was killed'])('are known also when their process %s, until another one must have received them', async (how) => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     world.begin('other', { receives: true });
     worker.hidden.push(later);
     await world.pass(15_000);
@@ -183,8 +183,7 @@ describe('messages that were put back', () => {
   });
 
   it('Fix: are the reason that is given for an object that is not found', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     worker.hidden.push(later);
     await world.pass(15_000);
     const state = { present: true, versionId: 'v', size: 1, lastModifiedMs: world.clock.nowMs() - 1_000, etag: 'e' } as const;
@@ -197,8 +196,7 @@ describe('messages that were put back', () => {
 
 describe('a queue', () => {
   it('Fix: that does not exist is told at once, of each bucket that it feeds: events are lost', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     await world.pass(15_000);
     for (const { faults } of [worker, http]) faults.set(EVENTS, gone);
     worker.notReceiving.set(EVENTS, { fault: gone, forMs: 1_000 });
@@ -217,8 +215,7 @@ describe('a queue', () => {
   });
 
   it('that cannot be received from is told after some seconds, unless another process receives', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     const denied: Fault = { code: 'queue.unreachable', reason: 'denied' };
     worker.notReceiving.set(EVENTS, { fault: denied, forMs: 1_000 });
     await world.pass(15_000);
@@ -232,8 +229,7 @@ describe('a queue', () => {
   });
 
   it('in which messages wait that no process receives is told after a minute', async () => {
-    const world = startWorld();
-    const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
+    const { worker, http, ...world } = startBoth();
     http.visible.set(EVENTS, 162);
     await world.pass(5 * MINUTE_MS);
     expect(await http.statusOf()).toMatchObject({ state: 'ok' });

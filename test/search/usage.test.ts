@@ -1,10 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { usageRows, type UsageRequest } from '../../src/registry/contract/usage.ts';
-import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
+import { nameOf } from '../../src/ordering/document.ts';
 import { usageBy } from '../../src/store/groups.rules.ts';
 import { createSearch, getUsage } from '../../src/search/search.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
+import { iso, live } from '../contracts/world.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { searchRequest } from '../support/requests.ts';
@@ -47,19 +48,14 @@ async function world(things: readonly Thing[]) {
     await objects.createBucket(bucket);
     await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
   }
-  const documents = things.map(({ bucket, key, size, ageMs, storageClass }): ObjectDocument => ({
-    bucket,
-    key,
-    deleted: false,
-    clock: 1,
-    settled: true,
-    source: 'native',
-    indexed_at: new Date(0).toISOString(),
-    ...nameOf(key),
-    ...(size !== undefined && { size }),
-    ...(ageMs !== undefined && { last_modified: new Date(clock.nowMs() - ageMs).toISOString() }),
-    ...(storageClass !== undefined && { storage_class: storageClass }),
-  }));
+  const documents = things.map(({ bucket, key, size, ageMs, storageClass }) =>
+    live(bucket, key, {
+      ...nameOf(key),
+      ...(size !== undefined && { size }),
+      ...(ageMs !== undefined && { last_modified: iso(clock.nowMs() - ageMs) }),
+      ...(storageClass !== undefined && { storage_class: storageClass }),
+    }),
+  );
   await objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
   const slow = { value: false };
   const parts = { usage: async (query: Parameters<typeof usage>[0]) => (slow.value ? 'too-slow' : usage(query)), state, clock } as const;

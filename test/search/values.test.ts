@@ -24,17 +24,9 @@ describe('sizes', () => {
 
 describe('ages and dates', () => {
   it('of a unit are as long as it', () => {
-    expect(['90s', '30min', '24h', '7d', '2w', '1y', '1m', 'd', '-1d'].map(ageMsOf)).toEqual([
-      90_000,
-      1_800_000,
-      86_400_000,
-      604_800_000,
-      1_209_600_000,
-      31_536_000_000,
-      undefined,
-      undefined,
-      undefined,
-    ]);
+    const lengths = [90_000, 1_800_000, 86_400_000, 604_800_000, 1_209_600_000, 31_536_000_000];
+    expect(['90s', '30min', '24h', '7d', '2w', '1y'].map(ageMsOf)).toEqual(lengths);
+    expect(['1m', 'd', '-1d'].map(ageMsOf)).toEqual([undefined, undefined, undefined]);
   });
 
   it('in UTC are what ISO 8601 means', () => {
@@ -54,14 +46,7 @@ describe('ages and dates', () => {
   });
 
   it('are of zones that exist', () => {
-    expect(['UTC', 'Europe/Berlin', '+05:45', 'Mars/Base', '', 'x'.repeat(1_000), '+5'].map(isTimeZone)).toEqual([
-      true,
-      true,
-      true,
-      false,
-      false,
-      false,
-      false,
-    ]);
+    const zones = ['UTC', 'Europe/Berlin', '+05:45'];
+    expect([...zones, 'Mars/Base', '', 'x'.repeat(1_000), '+5'].filter(isTimeZone)).toEqual(zones);
   });
 });

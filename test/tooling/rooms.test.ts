@@ -159,38 +159,27 @@ describe('the rooms of src', () => {
   });
 });
 
-describe('a planted import', () => {
-  const found = (file: string, path: string): number => wrong(planted(file, path)).length;
-
-  test('of one subject by another is found', () => {
-    expect(wrong(planted('src/indexer/data-path.ts', '../repair/close-gaps.ts'))).toEqual([
-      'src/indexer/data-path.ts → src/repair/close-gaps.ts',
-    ]);
-    expect(found('src/repair/close-gaps.ts', '../identity/logins.ts')).toBe(1);
-    expect(found('src/identity/logins.ts', '../connect/loop.ts')).toBe(1);
-  });
-
-  test('that points up is found', () => {
-    expect(found('src/observing/observer.ts', '../indexer/data-path.ts')).toBe(1);
-    expect(found('src/store/stored.ts', '../observing/observer.ts')).toBe(1);
-    expect(found('src/repair/close-gaps.ts', '../registry/operations/operations.ts')).toBe(1);
-    expect(found('src/indexer/data-path.ts', '../registry/contract/jobs.ts')).toBe(1);
-    expect(found('src/events/record.ts', '../ordering/hint.ts')).toBe(1);
-  });
-
-  test('of what is not pure by what is pure is found', () => {
-    expect(found('src/repair/decide.rules.ts', './close-gaps.ts')).toBe(1);
-    expect(found('src/records/bucket.ts', '../process/clock.ts')).toBe(1);
-    expect(found('src/repair/decide.rules.ts', '../registry/contract/jobs.ts')).toBe(1);
-    expect(found('src/registry/contract/jobs.ts', '../../repair/close-gaps.ts')).toBe(1);
-  });
-
-  test('of more than the contract by the panel or a command is found', () => {
-    expect(found('src/panel/browser/api.ts', '../../registry/server.ts')).toBe(1);
-    expect(found('src/cli/jobs.ts', '../registry/operations/operations.ts')).toBe(1);
-  });
-
-  test('from a room that is not known is found', () => {
-    expect(found('src/elsewhere/x.ts', '../store/stored.ts')).toBe(1);
-  });
+test.each([
+  // of one subject by another
+  ['src/indexer/data-path.ts', '../repair/close-gaps.ts'],
+  ['src/repair/close-gaps.ts', '../identity/logins.ts'],
+  ['src/identity/logins.ts', '../connect/loop.ts'],
+  // upwards
+  ['src/observing/observer.ts', '../indexer/data-path.ts'],
+  ['src/store/stored.ts', '../observing/observer.ts'],
+  ['src/repair/close-gaps.ts', '../registry/operations/operations.ts'],
+  ['src/indexer/data-path.ts', '../registry/contract/jobs.ts'],
+  ['src/events/record.ts', '../ordering/hint.ts'],
+  // of what is not pure by what is
+  ['src/repair/decide.rules.ts', './close-gaps.ts'],
+  ['src/records/bucket.ts', '../process/clock.ts'],
+  ['src/repair/decide.rules.ts', '../registry/contract/jobs.ts'],
+  ['src/registry/contract/jobs.ts', '../../repair/close-gaps.ts'],
+  // of more than the contract by the panel or a command
+  ['src/panel/browser/api.ts', '../../registry/server.ts'],
+  ['src/cli/jobs.ts', '../registry/operations/operations.ts'],
+  // by a room that is not known
+  ['src/elsewhere/x.ts', '../store/stored.ts'],
+])('an import that is planted in %s, of %s, is found', (file, path) => {
+  expect(wrong(planted(file, path))).toEqual([shown({ from: file, to: normalize(join(dirname(file), path)) })]);
 });

@@ -5,21 +5,12 @@ import { bulkAction, bulkVerdicts, linesOf } from '../../../src/store/opensearch
 import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import type { IndexWrite } from '../../../src/store/store.ts';
+import { live } from '../../contracts/world.ts';
 
 const names = indexNames('tally');
 
-function document(given: Partial<ObjectDocument> = {}): ObjectDocument {
-  return {
-    bucket: 'photos',
-    key: 'a/b.txt',
-    deleted: false,
-    clock: 1_790_000_000_123_457,
-    settled: true,
-    source: 'native',
-    indexed_at: '2026-01-02T03:04:05.678Z',
-    ...given,
-  };
-}
+const document = (given: Partial<ObjectDocument> = {}): ObjectDocument =>
+  live('photos', 'a/b.txt', { clock: 1_790_000_000_123_457, ...given });
 
 function action(given: Partial<ObjectDocument> = {}, equalClock: IndexWrite['equalClock'] = 'accept'): BulkAction {
   const built = bulkAction({ document: document(given), equalClock }, names);

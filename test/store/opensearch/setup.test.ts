@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { faultOf } from '../../../src/base/fault.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { live } from '../../contracts/world.ts';
-import type { Proxy, TestStore } from '../../support/servers/opensearch.ts';
+import type { TestStore } from '../../support/servers/opensearch.ts';
 import { openTestStore, raw } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 
@@ -10,17 +10,13 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   let opened: TestStore;
   let store: Store;
   let prefix: string;
-  let proxy: Proxy | undefined;
 
-  beforeEach(() => {
+  beforeEach(async () => {
     opened = openTestStore();
     ({ store, prefix } = opened);
+    await store.setup.prepare();
   });
-  afterEach(async () => {
-    await proxy?.close();
-    proxy = undefined;
-    await opened.dispose();
-  });
+  afterEach(() => opened.dispose());
 
   const write = async (bucket: string): Promise<string> => {
     const [answer] = await store.objects.write([{ document: live(bucket, 'a/b.txt'), equalClock: 'accept' }]);
@@ -28,7 +24,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   };
 
   it('makes the state index, behind its alias, and nothing else', async () => {
-    await store.setup.prepare();
     expect(await raw('GET', `/${prefix}-*/_alias`)).toMatchObject({
       body: { [`${prefix}-state-1`]: { aliases: { [`${prefix}-state`]: {} } } },
     });
@@ -36,7 +31,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   });
 
   it('makes indices of buckets with the settings and the mapping of this version', async () => {
-    await store.setup.prepare();
     await store.objects.createBucket('made');
     const { body } = await raw('GET', `/${prefix}-objects-made`);
     expect(Object.values(body as object)[0]).toMatchObject({
@@ -50,7 +44,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   });
 
   it('tells the index of a bucket from an empty copy to which its aliases were moved, and knows it again', async () => {
-    await store.setup.prepare();
     await store.objects.createBucket('kept');
     await store.objects.createBucket('moved');
     const before = await store.objects.identities(['kept', 'moved']);
@@ -74,7 +67,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     const setSchema = (schema: number) => raw('PUT', `/${prefix}-state/_mapping`, { _meta: { schema } });
 
     it.each([99, 2])('is refused, and changes nothing: schema %i', async (schema) => {
-      await store.setup.prepare();
       await setSchema(schema);
       const contents = () => raw('GET', `/${prefix}-*`);
       const before = await contents();
@@ -87,7 +79,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     });
 
     it('is written to by a process of this version that has begun before', async () => {
-      await store.setup.prepare();
       await setSchema(99);
       await store.objects.createBucket('newer');
       expect(await write('newer')).toBe('written');
@@ -96,7 +87,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   });
 
   it('gives the state index its alias back', async () => {
-    await store.setup.prepare();
     await store.state.put({ id: 'bucket:a', kind: 'bucket', record: { kept: true } }, null);
     await raw('DELETE', `/${prefix}-state-1/_alias/${prefix}-state`);
     await store.setup.prepare();

@@ -3,25 +3,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { faultOf } from '../../../src/base/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, Store } from '../../../src/store/store.ts';
-import { live } from '../../contracts/world.ts';
+import { codeOf, live, unique } from '../../contracts/world.ts';
 import type { Interference, Proxy, TestStore } from '../../support/servers/opensearch.ts';
 import { openTestStore, raw, startProxy } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 
-let made = 0;
-function unique(name: string): string {
-  made += 1;
-  return `${name}-${made}`;
-}
-
 const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });
 const ends = (answers: readonly IndexWriteAnswer[]): string[] =>
   answers.map((answer) => (answer.kind === 'fault' ? answer.fault.code : answer.kind));
-const faultCode = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    () => 'no fault',
-    (error: unknown) => faultOf(error).code,
-  );
 
 describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
   let opened: TestStore;
@@ -68,12 +57,12 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       const bucket = await newBucket();
       await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: true });
       expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
-      expect(await faultCode(store.objects.probe())).toBe('no fault');
+      expect(await codeOf(store.objects.probe())).toBe('no fault');
       // what stops a disk from running full says so
       const reason = expect.stringContaining(block === 'read_only_allow_delete' ? 'flood-stage' : '');
       await expect(store.objects.probeBucket(bucket)).rejects.toMatchObject({ code: 'bucket.index-blocked', reason });
       await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: null });
-      expect(await faultCode(store.objects.probeBucket(bucket))).toBe('no fault');
+      expect(await codeOf(store.objects.probeBucket(bucket))).toBe('no fault');
       expect(await write(bucket)).toEqual(['written', 'written', 'written']);
     });
 
@@ -84,14 +73,14 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       await opened.refresh();
       await raw('POST', `/${prefix}-objects-${bucket}/_close`);
       expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
-      expect(await faultCode(store.objects.probeBucket(bucket))).toBe('bucket.index-blocked');
-      expect(await faultCode(store.objects.getMany(bucket, ['a']))).toBe('bucket.index-blocked');
-      expect(await faultCode(store.objects.search({ bucket, limit: 1 }))).toBe('bucket.index-blocked');
+      expect(await codeOf(store.objects.probeBucket(bucket))).toBe('bucket.index-blocked');
+      expect(await codeOf(store.objects.getMany(bucket, ['a']))).toBe('bucket.index-blocked');
+      expect(await codeOf(store.objects.search({ bucket, limit: 1 }))).toBe('bucket.index-blocked');
       expect(await store.objects.search({ bucket: other, limit: 1 })).toEqual([live(other, 'a')]);
       // all buckets: an answer that lacks one of them would be no answer
-      expect(await faultCode(store.objects.search({ limit: 1 }))).toBe('bucket.index-blocked');
+      expect(await codeOf(store.objects.search({ limit: 1 }))).toBe('bucket.index-blocked');
       await store.objects.removeBucket(bucket);
-      expect(await faultCode(store.objects.search({ limit: 1 }))).toBe('no fault');
+      expect(await codeOf(store.objects.search({ limit: 1 }))).toBe('no fault');
     });
 
     it('without its primary makes its own bucket wait only, after five seconds', async () => {
@@ -101,8 +90,8 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
         aliases: { [`${prefix}-write-${bucket}`]: {} },
       });
       expect(await write(bucket)).toEqual(['written', 'bucket.index-unavailable', 'written']);
-      expect(await faultCode(store.objects.getMany(bucket, ['a']))).toBe('bucket.index-unavailable');
-      expect(await faultCode(store.objects.search({ bucket, limit: 1 }))).toBe('bucket.index-unavailable');
+      expect(await codeOf(store.objects.getMany(bucket, ['a']))).toBe('bucket.index-unavailable');
+      expect(await codeOf(store.objects.search({ bucket, limit: 1 }))).toBe('bucket.index-unavailable');
       await store.objects.removeBucket(bucket);
     });
 
@@ -176,11 +165,11 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
     ])('answered %i %s throws its fault, and so do state and probe', async (status, body, code) => {
       const contentType = body.startsWith('{') ? 'application/json' : 'text/html';
       const broken = await behind(() => ({ status, body, contentType }));
-      expect(await faultCode(broken.objects.write([accept(live('b', 'k'))]))).toBe(code);
-      expect(await faultCode(broken.objects.probe())).toBe(code);
-      expect(await faultCode(broken.state.get('x'))).toBe(code);
-      expect(await faultCode(broken.state.put({ id: 'x', kind: 'lock', record: {} }, null))).toBe(code);
-      expect(await faultCode(broken.objects.search({ limit: 1 }))).toBe(code);
+      expect(await codeOf(broken.objects.write([accept(live('b', 'k'))]))).toBe(code);
+      expect(await codeOf(broken.objects.probe())).toBe(code);
+      expect(await codeOf(broken.state.get('x'))).toBe(code);
+      expect(await codeOf(broken.state.put({ id: 'x', kind: 'lock', record: {} }, null))).toBe(code);
+      expect(await codeOf(broken.objects.search({ limit: 1 }))).toBe(code);
       // one request each: whether to try again is not decided here
       expect(proxy?.requests).toHaveLength(5);
     });
@@ -191,7 +180,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
     ])('that is %s is a refusal of its writes together, and of a single write its answer', async (_, status, alone) => {
       const strict = await behind(() => ({ status, body: error('action_request_validation_exception', 'made up') }));
       const writes = ['a', 'b'].map((key) => accept(live('b', key)));
-      expect(await faultCode(strict.objects.write(writes))).toBe('index.rejected');
+      expect(await codeOf(strict.objects.write(writes))).toBe('index.rejected');
       expect(ends(await strict.objects.write(writes.slice(1)))).toEqual([status === 413 ? 'bucket.index-misconfigured' : alone]);
     });
 
@@ -201,9 +190,9 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
         method === 'PUT' ? { status: 400, body: error('validation_exception', reason) } : forward(),
       );
       const bucket = await newBucket();
-      expect(await faultCode(full.objects.createBucket(bucket))).toBe('no fault');
-      expect(await faultCode(full.objects.createBucket(`${bucket}-another`))).toBe('bucket.index-limit');
-      expect(await faultCode(full.objects.probe())).toBe('no fault');
+      expect(await codeOf(full.objects.createBucket(bucket))).toBe('no fault');
+      expect(await codeOf(full.objects.createBucket(`${bucket}-another`))).toBe('bucket.index-limit');
+      expect(await codeOf(full.objects.probe())).toBe('no fault');
     });
   });
 
@@ -254,11 +243,11 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
     it('blocked stops everybody, and so says the probe', async () => {
       const blocked = openTestStore();
       await blocked.store.setup.prepare();
-      const put = () => faultCode(blocked.store.state.put({ id: 'lock:x', kind: 'lock', record: {} }, null));
+      const put = () => codeOf(blocked.store.state.put({ id: 'lock:x', kind: 'lock', record: {} }, null));
       for (const block of ['write', 'read_only_allow_delete']) {
         await raw('PUT', `/${blocked.prefix}-state/_settings`, { [`index.blocks.${block}`]: true });
         expect(await put()).toBe('index.blocked');
-        expect(await faultCode(blocked.store.objects.probe())).toBe('index.blocked');
+        expect(await codeOf(blocked.store.objects.probe())).toBe('index.blocked');
         await raw('PUT', `/${blocked.prefix}-state/_settings`, { [`index.blocks.${block}`]: null });
       }
       expect(await put()).toBe('no fault');
@@ -270,13 +259,13 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       await lost.store.setup.prepare();
       await raw('DELETE', `/${lost.prefix}-state-1`);
       const { state, objects } = lost.store;
-      expect(await faultCode(state.get('a'))).toBe('index.state-missing');
-      expect(await faultCode(state.put({ id: 'a', kind: 'lock', record: {} }, null))).toBe('index.state-missing');
-      expect(await faultCode(state.put({ id: 'a', kind: 'lock', record: {} }, '0:1'))).toBe('index.state-missing');
-      expect(await faultCode(state.remove('a', '0:1'))).toBe('index.state-missing');
-      expect(await faultCode(state.list('lock', { limit: 1 }))).toBe('index.state-missing');
-      expect(await faultCode(state.count('lock'))).toBe('index.state-missing');
-      expect(await faultCode(objects.probe())).toBe('index.state-missing');
+      expect(await codeOf(state.get('a'))).toBe('index.state-missing');
+      expect(await codeOf(state.put({ id: 'a', kind: 'lock', record: {} }, null))).toBe('index.state-missing');
+      expect(await codeOf(state.put({ id: 'a', kind: 'lock', record: {} }, '0:1'))).toBe('index.state-missing');
+      expect(await codeOf(state.remove('a', '0:1'))).toBe('index.state-missing');
+      expect(await codeOf(state.list('lock', { limit: 1 }))).toBe('index.state-missing');
+      expect(await codeOf(state.count('lock'))).toBe('index.state-missing');
+      expect(await codeOf(objects.probe())).toBe('index.state-missing');
       expect(await raw('GET', `/_cat/indices/${lost.prefix}-*?format=json`)).toMatchObject({ body: [] });
       await lost.dispose();
     });

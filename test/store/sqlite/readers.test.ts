@@ -10,30 +10,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, 
 import { createSqliteConnection } from '../../../src/store/sqlite/connection.ts';
 import { searchObjects } from '../../../src/store/sqlite/search.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { documentOf, type ObjectDocument } from '../../../src/ordering/document.ts';
+import { nameOf } from '../../../src/ordering/document.ts';
 import { holds } from '../../../src/store/conditions.rules.ts';
 import type { ObjectQuery, Store } from '../../../src/store/store.ts';
+import { iso, live } from '../../contracts/world.ts';
 
 const BUCKET = 'photos';
 const NOW_MS = Date.UTC(2026, 10, 27);
 const SUMS = { by: ['bucket', 'extension', 'class', 'size', 'age'], nowMs: NOW_MS, limit: 10, timeLimitMs: 60_000 } as const;
 
-function documentAt(key: string): ObjectDocument {
-  return documentOf({
-    bucket: BUCKET,
-    key,
-    state: { present: true, etag: '0'.repeat(32), sizeBytes: 1, lastModifiedMs: NOW_MS, storageClass: 'STANDARD' },
-    clock: NOW_MS * 1_000,
-    settled: true,
-    source: 'native',
-    cause: { eventName: 'ObjectCreated:Put', eventTimeMs: NOW_MS },
-    stateAtMs: NOW_MS,
-    nowMs: NOW_MS,
-  });
-}
+const facts = { size: 1, last_modified: iso(NOW_MS), storage_class: 'STANDARD', etag: '0'.repeat(32) };
 
 const write = (store: Store, keys: readonly string[]) =>
-  store.objects.write(keys.map((key) => ({ document: documentAt(key), equalClock: 'accept' })));
+  store.objects.write(keys.map((key) => ({ document: live(BUCKET, key, { ...nameOf(key), ...facts }), equalClock: 'accept' })));
 
 describe('the thread that searches a SQLite index', () => {
   let folder: string;

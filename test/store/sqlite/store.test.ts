@@ -17,7 +17,7 @@ import { createSqliteState, probeSqlite } from '../../../src/store/sqlite/state.
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { queryWordsOf } from '../../../src/base/words.ts';
-import { codeOf } from '../../contracts/world.ts';
+import { codeOf, keysOf, live as liveOf, tombstone as tombstoneOf } from '../../contracts/world.ts';
 import { faultOf } from '../../../src/base/fault.ts';
 import type { IndexWrite, Store } from '../../../src/store/store.ts';
 
@@ -54,14 +54,8 @@ async function prepared(): Promise<Store> {
   return store;
 }
 
-function live(key: string, clock = 1): ObjectDocument {
-  return { bucket: 'b', key, clock, deleted: false, settled: true, source: 'native', indexed_at: '2026-01-02T03:04:05.678Z' };
-}
-
-function tombstone(key: string, clock = 1): ObjectDocument {
-  return { ...live(key, clock), deleted: true, deleted_at: '2026-01-02T03:04:05.678Z' };
-}
-
+const live = (key: string, clock = 1): ObjectDocument => liveOf('b', key, { clock });
+const tombstone = (key: string, clock = 1): ObjectDocument => tombstoneOf('b', key, { clock });
 const writesOf = (documents: readonly ObjectDocument[]): IndexWrite[] => documents.map((document) => ({ document, equalClock: 'accept' }));
 const numbered = (count: number): ObjectDocument[] => Array.from({ length: count }, (_, at) => live(`k${at}`));
 
@@ -80,9 +74,7 @@ async function written(objects: Pick<Store['objects'], 'write'>, keys: readonly 
   return [...new Set(answers.map(({ kind }) => kind))].join();
 }
 
-async function keysFound(store: Store, prefix = ''): Promise<string[]> {
-  return (await store.objects.search({ prefix, limit: 1_000 })).map(({ key }) => key);
-}
+const keysFound = async (store: Store, prefix = ''): Promise<string[]> => keysOf(await store.objects.search({ prefix, limit: 1_000 }));
 
 /** Another process with the modules of the adapter in scope; `script` may await. */
 function run(script: string): Child {
@@ -167,9 +159,7 @@ describe('the file of a SQLite store', () => {
   it('that is no database is refused and left alone', async () => {
     const garbage = 'no database at all '.repeat(100);
     await writeFile(path, garbage);
-    const store = open();
-    expect(await codeOf(store.state.get('x'))).toBe('index.damaged');
-    expect(await codeOf(store.setup.prepare())).toBe('index.damaged');
+    for (const refused of [open().state.get('x'), open().setup.prepare()]) expect(await codeOf(refused)).toBe('index.damaged');
     expect(await readFile(path, 'utf8')).toBe(garbage);
   });
 
