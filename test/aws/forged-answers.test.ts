@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { entry, foreign, page, present, scriptedS3, target } from './scripted-s3.ts';
+import { entry, foreign, page, scriptedS3, target } from './scripted-s3.ts';
 
 const KEY = 'live.txt';
 
@@ -79,12 +79,4 @@ it.each(forgeries)('a forged answer is no absence: $what', async ({ head, list, 
   const seen = await storage.readState(target, KEY).catch((error: unknown) => error);
   if (seen instanceof FaultError) return;
   expect(seen).toMatchObject({ state: { present: true, etag: 'abc' } });
-});
-
-it('but S3’s own answer is one', async () => {
-  let isThere = true;
-  const { storage } = await scriptedS3(({ isBucket }) => (isBucket || isThere ? { headers: present } : { status: 404 }));
-  expect((await storage.readState(target, KEY)).state).toMatchObject({ present: true, etag: 'abc' });
-  isThere = false;
-  expect((await storage.readState(target, KEY)).state).toEqual({ present: false });
 });

@@ -139,36 +139,22 @@ describe('the SQS client', () => {
 
 const TOPIC_ARN = 'arn:aws:sns:eu-west-1:000000000000:some-topic';
 
-describe.skipIf(!awsEndpoint())('confirming a subscription on LocalStack', () => {
-  let aws: TestAws;
-  beforeAll(() => {
-    aws = createTestAws(awsEndpoint()!);
-  });
-  afterAll(() => aws.dispose());
-
-  async function isPending(SubscriptionArn: string): Promise<string | undefined> {
+it.skipIf(!awsEndpoint())('a subscription is confirmed with the token that the topic sent, on LocalStack', async () => {
+  const aws = createTestAws(awsEndpoint()!);
+  const topicArn = await aws.createTopic();
+  // SQS subscriptions of one's own account need no confirmation; this endpoint never hears of its token
+  const endpoint = { Protocol: 'http', Endpoint: 'http://127.0.0.1:1/', ReturnSubscriptionArn: true };
+  const { SubscriptionArn } = await aws.sns.send(new SubscribeCommand({ TopicArn: topicArn, ...endpoint }));
+  const answer = await fetch(`${aws.endpoint}/_aws/sns/subscription-tokens/${SubscriptionArn!}`);
+  const { subscription_token: token } = z.object({ subscription_token: z.string() }).parse(await answer.json());
+  const isPending = async (): Promise<string | undefined> => {
     const { Attributes } = await aws.sns.send(new GetSubscriptionAttributesCommand({ SubscriptionArn }));
     return Attributes?.['PendingConfirmation'];
-  }
-
-  it('is done with the token that the topic sent', async () => {
-    const topicArn = await aws.createTopic();
-    // SQS subscriptions of one's own account need no confirmation; this endpoint never hears of its token
-    const endpoint = { Protocol: 'http', Endpoint: 'http://127.0.0.1:1/', ReturnSubscriptionArn: true };
-    const { SubscriptionArn } = await aws.sns.send(new SubscribeCommand({ TopicArn: topicArn, ...endpoint }));
-    const answer = await fetch(`${aws.endpoint}/_aws/sns/subscription-tokens/${SubscriptionArn!}`);
-    const { subscription_token: token } = z.object({ subscription_token: z.string() }).parse(await answer.json());
-    expect(await isPending(SubscriptionArn!)).toBe('true');
-    await confirmSubscription(aws.clients().snsFor, topicArn, token);
-    expect(await isPending(SubscriptionArn!)).toBe('false');
-  });
-
-  it('fails with a token that is none', async () => {
-    const topicArn = await aws.createTopic();
-    await expect(confirmSubscription(aws.clients().snsFor, topicArn, 'no-token')).rejects.toMatchObject({
-      code: 'message.confirmation-failed',
-    });
-  });
+  };
+  expect(await isPending()).toBe('true');
+  await confirmSubscription(aws.clients().snsFor, topicArn, token);
+  expect(await isPending()).toBe('false');
+  await aws.dispose();
 });
 
 describe('a subscription to a topic that cannot be asked', () => {

@@ -169,14 +169,6 @@ describe('the SQS receiver', () => {
     await receiver.stop(0);
   });
 
-  it('says that the queue does not exist', async () => {
-    const url = `${aws.endpoint}/000000000000/there-is-no-such-queue`;
-    const { receiver, faults } = startReceiver(aws, { queueUrls: [url], pollers: 1 });
-    await until('the fault is told', () => faults.length > 0);
-    expect(faults[0]).toMatchObject({ code: 'queue.missing', reason: `ReceiveMessage ${url}: the queue does not exist` });
-    await receiver.stop(0);
-  });
-
   it('hands over what a running poll still receives in the grace of a stop, and begins no other', async () => {
     const { url } = await aws.createQueue();
     const admitted: number[] = [];
@@ -242,7 +234,10 @@ describe('the back-off of the SQS receiver', () => {
       expect(delays[index]).toBeGreaterThanOrEqual(fullMs / 2);
       expect(delays[index]).toBeLessThanOrEqual(fullMs);
     });
-    expect(faults[0]).toMatchObject({ code: 'queue.unreachable', reason: expect.stringContaining('ECONNREFUSED') as string });
+    expect(faults[0]).toMatchObject({
+      code: 'queue.unreachable',
+      reason: expect.stringMatching(/^ReceiveMessage .*ECONNREFUSED/) as string,
+    });
   });
 
   it('begins at its start after a receive that was answered', async () => {

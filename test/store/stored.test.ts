@@ -34,12 +34,6 @@ describe('stored records', () => {
     expect(await readRecord(state, ref)).toMatchObject({ count: 1, lastSeenMs: 2 });
   });
 
-  it('count every one of many changes at once', async () => {
-    const { state } = createMemoryStore();
-    await Promise.all(Array.from({ length: 5 }, () => updateRecord(state, ref, counted)));
-    expect(await readRecord(state, ref)).toMatchObject({ count: 5 });
-  });
-
   it('are changed from what somebody else stored in between', async () => {
     const { state } = createMemoryStore();
     const interfere = async () => void (await updateRecord(state, ref, counted));
