@@ -124,7 +124,7 @@ describe('the circuit of a region', () => {
 });
 
 describe('the circuit of an index', () => {
-  it('opens on three failures in a row, and stays closed when one is accepted between', () => {
+  it('opens on three failures in a row, on one of a whole request that names it alone, and stays closed when one is accepted between', () => {
     const world = setUp();
     for (let count = 0; count < 9; count += 1) {
       world.fail('a');
@@ -135,12 +135,8 @@ describe('the circuit of an index', () => {
     for (let count = 0; count < 3; count += 1) world.fail('a');
     expect(world.open()).toEqual(['index a']);
     expect(world.circuits.openOf(indexCircuits('b'))).toBeUndefined();
-  });
-
-  it('opens on one failure of a whole request that names it alone', () => {
-    const world = setUp();
-    world.circuits.indexFailed('a', faultOf('bucket.index-blocked'), { sentAtMs: 0, isWhole: true });
-    expect(world.open()).toEqual(['index a']);
+    world.circuits.indexFailed('b', faultOf('bucket.index-blocked'), { sentAtMs: 0, isWhole: true });
+    expect(world.open()).toEqual(['index a', 'index b']);
   });
 });
 
