@@ -14,21 +14,6 @@ const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCou
 /** For how many seconds from now each message is hidden. */
 const hiddenS = (world: IngestWorld) => world.messages().map(({ visibleAtMs }) => (visibleAtMs - world.clock.nowMs()) / 1_000);
 
-it('Fix: a message with thousands of records that cannot be read becomes one letter that names the first hundred, beside a neighbour that is indexed', async () => {
-  const world = await createIngestWorld();
-  await world.sendBody(JSON.stringify({ Records: Array.from({ length: 19_000 }, () => ({ s3: {} })) }));
-  await world.tell(world.put('neighbour'), 2_000);
-  const [letter, ...others] = world.letters();
-  expect(others).toEqual([]);
-  expect(letterNotes(letter!.attributes)).toMatchObject({
-    fault: 'record.invalid',
-    context: { records: Array.from({ length: 100 }, (_, index) => index) },
-  });
-  expect(world.outcomes().filter((outcome) => outcome === 'rejected')).toHaveLength(19_000);
-  expect(await world.document('neighbour')).toBeDefined();
-  expect(world.messages()).toEqual([]);
-});
-
 it('the log at debug has each record’s outcome, with its message, bucket and key', async () => {
   const world = await createIngestWorld();
   await world.send(world.put('written'), syntheticRecord('elsewhere', { bucket: 'not-connected', eventTimeMs: world.clock.nowMs() }), {
@@ -174,18 +159,6 @@ describe('many records in one message', () => {
     expect(await world.gaps()).toMatchObject([{ bucket: BUCKET, reasons: [{ kind: 'loss', example: 'dead letter: record.invalid' }] }]);
     expect(await world.document('exact')).toMatchObject({ etag: 'etag-1' });
     expect(world.messages()).toEqual([]);
-  });
-
-  it('of which one is deferred are deferred, whatever the others are', async () => {
-    const world = await createIngestWorld();
-    world.storage.failWith(denied, { key: 'denied' });
-    await world.send(world.put('exact'), world.routedPut('denied'), world.routedPut('inexact'), badRecord);
-    await world.run(200);
-    expect(world.settlements()).toEqual(['defer']);
-    expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([30]);
-    expect(world.letters()).toEqual([]);
-    expect(await world.document('exact')).toMatchObject({ settled: true });
-    expect(await world.document('inexact')).toMatchObject({ settled: false });
   });
 });
 
@@ -497,4 +470,19 @@ it('a message that SQS does not delete is counted as settled when it was deleted
   await world.run(5 * MINUTE_MS);
   expect(world.outcomes()).toHaveLength(2);
   expect(world.settlements()).toEqual(['delete']);
+});
+
+it('of a bucket whose store has lost its disk, each deletion that an event reports is believed, and of the other absences a few', async () => {
+  const world = await createIngestWorld();
+  const keys = Array.from({ length: 60 }, (_, at) => `k${at}`);
+  for (const key of keys) await world.send(world.put(key));
+  await world.run(2_000);
+  for (const key of keys) world.storage.delete(BUCKET, key);
+  const eventTimeMs = world.clock.nowMs();
+  for (const [at, key] of keys.entries())
+    await world.send(syntheticRecord(key, { eventTimeMs, eventName: at < 30 ? 'PutObject' : 'DeleteObject' }));
+  await world.run(2_000);
+  const documents = await Promise.all(keys.map((key) => world.document(key)));
+  expect(documents.flatMap((document, at) => (document?.deleted === false ? [at < 30] : []))).toEqual(Array.from({ length: 21 }, () => true));
+  expect(world.circuits.all()).toEqual([]);
 });
