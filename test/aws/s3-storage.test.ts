@@ -1,4 +1,4 @@
-import { PutObjectCommand, PutObjectTaggingCommand } from '@aws-sdk/client-s3';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { faultOf } from '../../src/base/fault.ts';
@@ -108,29 +108,6 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
     expect(await storage.readVersion(at(bucket), named)).toBe('gone');
     expect(await storage.readTags(at(bucket), named)).toBe('gone');
     expect(await storage.readVersion(at(bucket), { key: 'k', versionId: later! })).toMatchObject({ contentType: 'text/second' });
-  });
-
-  it('takes versions named null for those of a suspended bucket, or of one that never had versions', async () => {
-    const bucket = await aws.createBucket();
-    await put(bucket, 'first');
-    const named = { key: 'k', versionId: 'null', etag: HELLO_ETAG };
-    expect(await storage.readVersion(at(bucket), named)).toMatchObject({ contentType: 'text/first' });
-    await aws.setVersioning(bucket, 'Enabled');
-    await put(bucket, 'second', 'bye');
-    await aws.setVersioning(bucket, 'Suspended');
-    expect(await storage.readVersion(at(bucket), named)).toMatchObject({ contentType: 'text/first' });
-    await put(bucket, 'third', 'bye');
-    expect(await storage.readVersion(at(bucket), named)).toBe('gone');
-  });
-
-  it('reads the tags that S3 lets objects have, or none', async () => {
-    const bucket = await aws.createBucket();
-    await aws.put(bucket, 'k', 'hello');
-    expect(await storage.readTags(at(bucket), { key: 'k' })).toEqual({});
-    const tags = { 'a.b': '1', a: '', 'a..b': 'x', '.': 'dot', 'Größe/ü+-=_:@': 'ß =', ['k'.repeat(128)]: 'v'.repeat(256) };
-    const TagSet = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-    await aws.s3.send(new PutObjectTaggingCommand({ Bucket: bucket, Key: 'k', Tagging: { TagSet } }));
-    expect(await storage.readTags(at(bucket), { key: 'k' })).toEqual(tags);
   });
 });
 

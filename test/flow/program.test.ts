@@ -63,7 +63,8 @@ describe('the program', () => {
     const [stdout, loaded] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
     expect(stdout).toContain('Usage: ');
     expect(loaded).toContain('/src/cli/run-cli.ts');
-    const unneeded = /@aws-sdk|@smithy|opensearch-project|fastify|fauxqs|pino|\/yaml\/|src\/(aws\/clients|store\/(opensearch|sqlite)|registry\/server|serve|panel|indexer|repair)/;
+    const unneeded =
+      /@aws-sdk|@smithy|opensearch-project|fastify|fauxqs|pino|\/yaml\/|src\/(aws\/clients|store\/(opensearch|sqlite)|registry\/server|serve|panel|indexer|repair)/;
     expect(loaded.split('\n').filter((url) => unneeded.test(url))).toEqual([]);
   });
 

@@ -483,6 +483,8 @@ it('of a bucket whose store has lost its disk, each deletion that an event repor
     await world.send(syntheticRecord(key, { eventTimeMs, eventName: at < 30 ? 'PutObject' : 'DeleteObject' }));
   await world.run(2_000);
   const documents = await Promise.all(keys.map((key) => world.document(key)));
-  expect(documents.flatMap((document, at) => (document?.deleted === false ? [at < 30] : []))).toEqual(Array.from({ length: 21 }, () => true));
+  expect(documents.flatMap((document, at) => (document?.deleted === false ? [at < 30] : []))).toEqual(
+    Array.from({ length: 21 }, () => true),
+  );
   expect(world.circuits.all()).toEqual([]);
 });

@@ -14,6 +14,14 @@ const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => cr
 const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
 const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 
+/** A world whose bucket S3 does not serve, and so many records of it. */
+async function stuck(count = 6, options: Parameters<typeof createIngestWorld>[0] = {}): Promise<IngestWorld> {
+  const world = await createIngestWorld(options);
+  world.storage.failWith(s3Down, { bucket: BUCKET });
+  for (let at = 0; at < count; at += 1) await world.send(world.routedPut(`k-${at}`));
+  return world;
+}
+
 /** Reads of this record fail while there is a refusal. */
 function refuseReads({ store: { state } }: IngestWorld, id: string, refusal: () => FaultError | undefined): void {
   const get: typeof state.get = state.get.bind(state);
@@ -74,17 +82,16 @@ it('an index that refused is tried once in half a minute, also where whole reque
 });
 
 describe('a bucket that S3 does not serve', () => {
-  const fail = (world: IngestWorld): void => world.storage.failWith(s3Down, { bucket: BUCKET });
-
   it.each([0, -86_400_000, 86_400_000])(
     'for ten minutes has its records handed over to a re-index, with at most seven receives and no letter, and is asked no more (clock %i ms ahead)',
     async (skewMs) => {
-      const world = await createIngestWorld({ skewMs, limits: { heldMax: 20 } });
-      fail(world);
-      for (let count = 0; count < 30; count += 1) await world.send(world.routedPut(`k-${count}`));
+      const world = await stuck(30, { skewMs, limits: { heldMax: 20 } });
       await world.tell(world.remove('gone', { sequencer: null }), 9 * MINUTE_MS);
       expect(world.handedOver).toEqual([]);
       expect(Math.max(...receives(world))).toBeLessThanOrEqual(7);
+      // each for twice as long as before, up to 200 s
+      const hiddenS = world.queues.settlements.map(({ kind }) => kind).filter((kind) => typeof kind === 'number');
+      expect([...new Set(hiddenS)]).toEqual([30, 60, 120, 200]);
       await world.run(7 * MINUTE_MS);
       expect(world.handedOver).toHaveLength(31);
       expect(world.handedOver.filter(({ change }) => change === 'delete')).toHaveLength(1);
@@ -97,9 +104,7 @@ describe('a bucket that S3 does not serve', () => {
   );
 
   it('is waited for where handover is not permitted, as long as its messages have receives', async () => {
-    const world = await createIngestWorld({ handsOver: false, maxReceiveCount: 8 });
-    fail(world);
-    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
+    const world = await stuck(6, { handsOver: false, maxReceiveCount: 8 });
     await world.run(12 * MINUTE_MS);
     expect(world.letters()).toEqual([]);
     expect(world.messages()).toHaveLength(6);
@@ -108,19 +113,9 @@ describe('a bucket that S3 does not serve', () => {
     expect([world.messages(), world.letters()]).toEqual([[], []]);
   });
 
-  it('has its messages hidden for 30 s, then twice as long each time, at most 200 s', async () => {
-    const world = await createIngestWorld();
-    fail(world);
-    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
-    await world.run(9 * MINUTE_MS);
-    const hiddenS = world.queues.settlements.filter(({ kind }) => typeof kind === 'number').map(({ kind }) => kind);
-    expect([...new Set(hiddenS)]).toEqual([30, 60, 120, 200]);
-    expect(new Set(receives(world))).toEqual(new Set([5]));
-  });
-
   it('has no more messages in flight than half of what stops receiving, and what is hidden until the number is read again', async () => {
     const world = await createIngestWorld({ limits: { inFlightMax: 400 } });
-    fail(world);
+    world.storage.failWith(s3Down, { bucket: BUCKET });
     let inFlightMax = 0;
     for (let second = 0; second < 90; second += 1) {
       for (let count = 0; count < 20; count += 1) await world.send(world.routedPut(`k-${second}-${count}`));
@@ -135,9 +130,7 @@ describe('a bucket that S3 does not serve', () => {
   });
 
   it('has at most a thousand messages hidden between two readings of that number', async () => {
-    const world = await createIngestWorld();
-    fail(world);
-    for (let count = 0; count < 1_500; count += 1) await world.send(world.routedPut(`k-${count}`));
+    const world = await stuck(1_500);
     await world.run(10 * SECOND_MS);
     expect(world.handedOver.length).toBeGreaterThanOrEqual(450);
     expect(world.messages().length).toBeLessThanOrEqual(1_050);
@@ -155,9 +148,7 @@ describe('a bucket that S3 does not serve', () => {
   });
 
   it('is decided anew after the wait: a HEAD from before it is never written', async () => {
-    const world = await createIngestWorld();
-    fail(world);
-    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
+    const world = await stuck();
     await world.run(10 * SECOND_MS);
     world.storage.put(BUCKET, 'k-5', { etag: 'latest' });
     world.storage.failWith(undefined);
@@ -171,11 +162,9 @@ describe('a record that a re-index should do', () => {
     ['a record that keeps changing', 'record.contended', []],
     ['the state index', 'index.state-missing', ['cluster']],
   ] as const)('waits in its queue while its gap cannot be stored because of %s, and is handed over later', async (_, code, circuits) => {
-    const world = await createIngestWorld();
+    const world = await stuck();
     let refusal: FaultError | undefined = new FaultError(code, 'not stored');
     refuseReads(world, HANDED_OVER, () => refusal);
-    world.storage.failWith(s3Down, { bucket: BUCKET });
-    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
     await world.run(14 * MINUTE_MS);
     expect([world.handedOver, world.letters()]).toEqual([[], []]);
     expect(world.messages()).toHaveLength(6);
@@ -195,9 +184,7 @@ describe('a record that a re-index should do', () => {
   });
 
   it('becomes a letter where nobody would, before SQS deletes its message', async () => {
-    const world = await createIngestWorld({ handsOver: false, retentionMs: 60 * MINUTE_MS });
-    world.storage.failWith(s3Down, { bucket: BUCKET });
-    for (let count = 0; count < 6; count += 1) await world.send(world.routedPut(`k-${count}`));
+    const world = await stuck(6, { handsOver: false, retentionMs: 60 * MINUTE_MS });
     await world.run(44 * MINUTE_MS);
     expect(world.letters()).toEqual([]);
     await world.run(6 * MINUTE_MS);
