@@ -10,24 +10,13 @@ import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../support/worlds/ingest.ts';
 
-/** When the messages of the events were sent. */
-const sentAtMs = Date.UTC(2026, 0, 2, 3, 4, 5);
-
 function setUp() {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const { objects, state, plainState, broken, stateReads } = createBreakableStore();
   const storage = createFakeStorage(clock);
-  const asked: string[] = [];
-  const notedStorage = {
-    ...storage,
-    regionOf: async (bucket: string) => {
-      asked.push(bucket);
-      return storage.regionOf(bucket);
-    },
-  };
   const gaps = createGapReports({ state, clock, telemetry });
-  const connect = createConnectBucket({ state, objects, storage: notedStorage, gaps, clock, telemetry });
+  const connect = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
   const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
   /** Reads answer when this is resolved. */
   let reading: Promise<void> = Promise.resolve();
@@ -49,9 +38,7 @@ function setUp() {
     access,
     broken,
     stateReads,
-    asked,
     record: (bucket: string) => readRecord(plainState, refs.bucket(bucket)),
-    unconnected: (bucket: string) => readRecord(plainState, refs.unconnected(bucket)),
     arrival,
     plainState,
     /** Stores the record of `bbb`, told apart by its floor. */
@@ -97,15 +84,6 @@ describe('the bucket of an event', () => {
     expect(world.access.peek(event('bbb'))).toBeUndefined();
     expect(await world.access.lookup(event('bbb'), world.arrival())).toMatchObject({ bucket: 'bbb' });
     expect(world.access.peek(event('bbb'))).toMatchObject({ bucket: 'bbb' });
-  });
-
-  it('is none when it is not, and its events are counted soon', async () => {
-    const world = setUp();
-    expect(await world.lookup(event('bbb'), event('bbb'))).toEqual([none, none]);
-    for (let count = 0; count < 2; count += 1) world.access.countUnconnected('bbb', sentAtMs);
-    await world.clock.advance(1e3);
-    expect(await world.unconnected('bbb')).toMatchObject({ count: 2 });
-    expect(world.asked).toEqual([]);
   });
 
   it('Fix: is none only if that was read after the event came, so that a bucket that was connected meanwhile loses none', async () => {
