@@ -70,6 +70,12 @@ async function run({ clock }: World, forMs: number): Promise<void> {
   await settled();
 }
 
+/** A write, and time enough for its request. */
+async function sent(world: World, ...write: Parameters<World['write']>): Promise<void> {
+  void world.write(...write);
+  await run(world, LIMITS.lingerMs);
+}
+
 describe('a bulk request', () => {
   it('waits for more until it has lingered', async () => {
     const world = await setUp();
@@ -122,8 +128,7 @@ describe('a bulk request', () => {
     const world = await setUp({ concurrency: 1, actionsMax: 100 });
     const answering = Promise.withResolvers<void>();
     world.store.broken.beforeWrite = () => answering.promise;
-    void world.write('a');
-    await run(world, 20);
+    await sent(world, 'a');
     for (const key of ['b', 'c', 'd']) void world.write(key);
     await run(world, 1_000);
     expect(world.requests()).toEqual([['a']]);
@@ -145,10 +150,8 @@ describe('a write', () => {
     ['its very clock and an object, being an absence, is a tie', { state: { present: false } }, 'equal'],
   ])('that meets %s', async (_what, change, kind) => {
     const world = await setUp();
-    void world.write('a');
-    await run(world, 20);
-    void world.write('a', change);
-    await run(world, 20);
+    await sent(world, 'a');
+    await sent(world, 'a', change);
     expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind }]);
   });
 
@@ -157,10 +160,8 @@ describe('a write', () => {
       {},
       (write) => async (writes) => (await write(writes)).map((answer) => (answer.kind === 'superseded' ? { kind: 'equal' } : answer)),
     );
-    void world.write('a');
-    await run(world, 20);
-    void world.write('a', { clock: 999, state: { present: true, etag: 'older' } });
-    await run(world, 20);
+    await sent(world, 'a');
+    await sent(world, 'a', { clock: 999, state: { present: true, etag: 'older' } });
     expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind: 'superseded' }]);
   });
 
@@ -169,8 +170,7 @@ describe('a write', () => {
     const facts = { bucket: 'b', key: 'a', state: { present: true, etag: 'e' }, clock: 1_000, settled: false } as const;
     const document = documentOf({ ...facts, source: 'routed', cause: {}, stateAtMs: 0, nowMs: 0 });
     await world.store.plainObjects.write([{ document, equalClock: 'accept' }]);
-    void world.write('a');
-    await run(world, 20);
+    await sent(world, 'a');
     expect(world.answers.get('a')).toEqual([{ kind: 'equal' }]);
   });
 
@@ -186,13 +186,11 @@ describe('a write', () => {
         answered();
         return answers;
       });
-      void world.write('a');
-      await run(world, 20);
+      await sent(world, 'a');
       answered = () => {
         world.store.broken.all = new FaultError(code, 'not read');
       };
-      void world.write('a');
-      await run(world, 20);
+      await sent(world, 'a');
       expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind: 'fault', fault: { code, reason: 'not read' } }]);
       expect(circuitsReported(world.telemetry, 'opened')).toEqual(circuits);
     },

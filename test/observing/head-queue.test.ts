@@ -33,7 +33,11 @@ function setUp(concurrency = 8) {
     for (let index = 0; index < count; index += 1) void ask(target, `${target.bucket}-${index}`);
   };
   const of = (bucket: string) => running.filter((name) => name.startsWith(`${bucket}-`)).length;
-  return { clock, failing, failingRegions, running, ask, askMany, of, end: (name: string) => ends.get(name)?.() };
+  async function end(name: string): Promise<void> {
+    ends.get(name)?.();
+    await setImmediate();
+  }
+  return { clock, failing, failingRegions, running, ask, askMany, of, end };
 }
 
 describe('the requests to S3 about single objects', () => {
@@ -44,12 +48,10 @@ describe('the requests to S3 about single objects', () => {
     expect(world.of('a')).toBe(6);
     void world.ask(far, 'far-first');
     expect(world.of('far')).toBe(1);
-    world.end('a-0');
-    world.end('far-first');
-    await setImmediate();
+    await world.end('a-0');
+    await world.end('far-first');
     await world.clock.advance(61_000);
-    world.end('a-1');
-    await setImmediate();
+    await world.end('a-1');
     expect(world.of('a')).toBe(2 + 8);
   });
 
@@ -63,8 +65,7 @@ describe('the requests to S3 about single objects', () => {
     expect(world.of('a') + world.of('b')).toBe(6);
     world.askMany(far, 20);
     expect(world.of('far')).toBe(2);
-    world.end('far-first');
-    await setImmediate();
+    await world.end('far-first');
     expect(world.of('far')).toBe(3);
   });
 
@@ -83,8 +84,7 @@ describe('the requests to S3 about single objects', () => {
     world.askMany(a, 3);
     world.askMany(b, 3);
     for (let count = 0; count < 6; count += 1) {
-      world.end(world.running.at(-1) ?? '');
-      await setImmediate();
+      await world.end(world.running.at(-1) ?? '');
     }
     expect(world.running).toEqual(['a-0', 'a-1', 'b-0', 'a-2', 'b-1', 'b-2']);
   });
@@ -96,8 +96,7 @@ describe('the requests to S3 about single objects', () => {
     const waiting = world.ask(b, 'b-0', stopping.signal).catch((error: unknown) => error);
     stopping.abort(new Error('too late'));
     expect(await waiting).toMatchObject({ message: 'too late' });
-    world.end('a-0');
-    await setImmediate();
+    await world.end('a-0');
     world.askMany(far, 1);
     expect(world.running).toEqual(['a-0', 'far-0']);
   });
@@ -107,8 +106,7 @@ describe('the requests to S3 about single objects', () => {
     world.failing.add('a');
     world.askMany(a, 30);
     for (let count = 0; count < 30; count += 1) {
-      world.end(`a-${count}`);
-      await setImmediate();
+      await world.end(`a-${count}`);
     }
     expect(world.of('a')).toBe(30);
   });
@@ -127,12 +125,10 @@ describe('the requests to S3 about single objects', () => {
     for (const name of ['a-1', 'a-2']) ask(a, name);
     ask(far, 'far-waits');
     world.failingRegions.add('us-east-1');
-    world.end('b-0');
-    await setImmediate();
+    await world.end('b-0');
     expect(world.running.at(-1)).toBe('far-waits');
     expect(refused).toEqual(['a-1', 'a-2']);
-    world.end('far');
-    await setImmediate();
+    await world.end('far');
     // a quarter of the places is for what fails
     ask(b, 'b-late');
     ask(a, 'a-late');

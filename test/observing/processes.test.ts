@@ -59,6 +59,10 @@ function startWorld() {
       check: processes.check,
       kill: () => running.delete(self),
       statusOf: (bucket: Partial<typeof record> = {}) => statuses.of({ ...fedBy(EVENTS), ...bucket }, 'everything'),
+      statusAfter: async (forMs: number) => {
+        await pass(forMs);
+        return self.statusOf();
+      },
       neighbour: () => statuses.of({ ...fedBy(OTHER), bucket: 'videos', region: 'eu-west-3' }, 'everything'),
       unknownQueue: () => statuses.of({ ...record, eventQueues: [] }, 'everything'),
     };
@@ -66,17 +70,14 @@ function startWorld() {
     return self;
   }
 
-  return {
-    state,
-    clock,
-    begin,
-    pass: async (forMs: number) => {
-      for (let ms = 0; ms < forMs; ms += 15_000) {
-        await clock.advance(15_000);
-        for (const { store } of running) await store();
-      }
-    },
-  };
+  async function pass(forMs: number): Promise<void> {
+    for (let ms = 0; ms < forMs; ms += 15_000) {
+      await clock.advance(15_000);
+      for (const { store } of running) await store();
+    }
+  }
+
+  return { state, clock, begin, pass };
 }
 
 /** A worker and a process that receives nothing. */
@@ -120,8 +121,7 @@ describe('the status of a bucket', () => {
       state: 'waiting',
       sentence: 'Its events are waiting: index.blocked: all indices are blocked',
     });
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'waiting' });
+    expect(await http.statusAfter(15_000)).toMatchObject({ state: 'waiting' });
     // what one process without the role ingest cannot do keeps no event from the index
     const { worker: ingest, http: alone, ...other } = startBoth();
     await other.pass(15_000);
@@ -141,12 +141,10 @@ describe('the status of a bucket', () => {
     refuse(worker);
     await world.pass(15_000);
     killed.kill();
-    await world.pass(2 * MINUTE_MS);
-    expect(await http.statusOf()).toMatchObject({ state: 'waiting' });
+    expect(await http.statusAfter(2 * MINUTE_MS)).toMatchObject({ state: 'waiting' });
     for (let count = 0; count < 6; count += 1)
       worker.circuits.storageAnswered({ bucket: 'photos', region: bucketRecord.region }, { key: 'k', sentAtMs: 0 });
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(15_000)).toMatchObject({ state: 'ok' });
     await world.pass(25 * 60 * MINUTE_MS);
     expect((await listAllEntries(world.state, 'process')).map(({ id }) => id)).toEqual(['process:http', 'process:worker']);
   });
@@ -165,8 +163,7 @@ describe('messages that were put back', () => {
       expect(await neighbour()).toMatchObject({ state: 'ok' });
     }
     worker.hidden.pop();
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(15_000)).toMatchObject({ state: 'ok' });
   });
 
   it.each(['ended', 'was killed'])('are known also when their process %s, until another one must have received them', async (how) => {
@@ -176,10 +173,8 @@ describe('messages that were put back', () => {
     await world.pass(15_000);
     worker.kill();
     if (how === 'ended') await worker.end();
-    await world.pass(3 * MINUTE_MS);
-    expect(await http.statusOf()).toMatchObject({ state: 'waiting' });
-    await world.pass(2 * MINUTE_MS);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(3 * MINUTE_MS)).toMatchObject({ state: 'waiting' });
+    expect(await http.statusAfter(2 * MINUTE_MS)).toMatchObject({ state: 'ok' });
   });
 
   it('Fix: are the reason that is given for an object that is not found', async () => {
@@ -210,29 +205,27 @@ describe('a queue', () => {
     }
     for (const { faults } of [worker, http]) faults.clear();
     worker.notReceiving.clear();
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(15_000)).toMatchObject({ state: 'ok' });
   });
 
   it('that cannot be received from is told after some seconds, unless another process receives', async () => {
     const { worker, http, ...world } = startBoth();
     const denied: Fault = { code: 'queue.unreachable', reason: 'denied' };
     worker.notReceiving.set(EVENTS, { fault: denied, forMs: 1_000 });
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(15_000)).toMatchObject({ state: 'ok' });
     worker.notReceiving.set(EVENTS, { fault: denied, forMs: 16_000 });
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'waiting', sentence: 'Its events are waiting: queue.unreachable: denied' });
+    expect(await http.statusAfter(15_000)).toMatchObject({
+      state: 'waiting',
+      sentence: 'Its events are waiting: queue.unreachable: denied',
+    });
     world.begin('other', { receives: true });
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(15_000)).toMatchObject({ state: 'ok' });
   });
 
   it('in which messages wait that no process receives is told after a minute', async () => {
     const { worker, http, ...world } = startBoth();
     http.visible.set(EVENTS, 162);
-    await world.pass(5 * MINUTE_MS);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(5 * MINUTE_MS)).toMatchObject({ state: 'ok' });
     expect(http.check()).toEqual({ status: 'ok' });
     worker.kill();
     await world.pass(75_000);
@@ -247,8 +240,7 @@ describe('a queue', () => {
       advice: expect.stringContaining('Start a process with the role ingest'),
     });
     world.begin('next', { receives: true });
-    await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+    expect(await http.statusAfter(15_000)).toMatchObject({ state: 'ok' });
     await world.pass(15_000);
     expect(http.check()).toEqual({ status: 'ok' });
   });
@@ -259,12 +251,10 @@ describe('a queue', () => {
     const worker = world.begin('worker', { receives: true, aheadMs: minutes * MINUTE_MS });
     http.visible.set(EVENTS, 3);
     for (let minute = 0; minute < 10; minute += 1) {
-      await world.pass(MINUTE_MS);
-      expect(await http.statusOf()).toMatchObject({ state: 'ok' });
+      expect(await http.statusAfter(MINUTE_MS)).toMatchObject({ state: 'ok' });
     }
     worker.kill();
-    await world.pass(75_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'waiting' });
+    expect(await http.statusAfter(75_000)).toMatchObject({ state: 'waiting' });
   });
 
   it('is not known while it cannot be read, and before the first look', async () => {
