@@ -23,6 +23,8 @@ const refusal = (status: number, code: string, reason?: string): Interference =>
   ...(reason !== undefined && { reason }),
 });
 
+const unavailable: Interference = { kind: 'answer', status: 503, body: '{}' };
+
 type Requests = (flow: Flow) => (request: PassingRequest) => boolean;
 
 const every: Requests = () => () => true;
@@ -71,10 +73,11 @@ function regionThenBucket(flow: Flow): End {
   };
 }
 
-const storageRows: readonly FaultRow[] = [
+type Row = Omit<FaultRow, 'index'>;
+
+const sqliteRows: readonly Row[] = [
   {
     name: 'S3 answers 500 for one object',
-    index: 'sqlite',
     reach: 'object',
     faulty: broken,
     begin: throughProxy(s3, refusal(500, 'InternalError'), ofKeys(broken.prefix)),
@@ -82,7 +85,6 @@ const storageRows: readonly FaultRow[] = [
   {
     name: 'S3 denies one object, HEAD and LIST',
     isVariant: true,
-    index: 'sqlite',
     reach: 'object',
     faulty: broken,
     begin: throughProxy(s3, refusal(403, 'AccessDenied'), ofKeys(broken.prefix)),
@@ -90,75 +92,45 @@ const storageRows: readonly FaultRow[] = [
   {
     name: 'S3 answers SlowDown for a prefix',
     isVariant: true,
-    index: 'sqlite',
     reach: 'bucket',
     faulty: slow,
     begin: throughProxy(s3, refusal(503, 'SlowDown', 'Slow Down'), ofKeys(slow.prefix)),
   },
-  {
-    name: 'the bucket is gone',
-    index: 'sqlite',
-    reach: 'bucket',
-    begin: throughProxy(s3, refusal(404, 'NoSuchBucket'), ofBucket),
-  },
+  { name: 'the bucket is gone', reach: 'bucket', begin: throughProxy(s3, refusal(404, 'NoSuchBucket'), ofBucket) },
   {
     name: 'HeadBucket and LIST are denied',
     isVariant: true,
-    index: 'sqlite',
     reach: 'bucket',
     begin: throughProxy(s3, refusal(403, 'AccessDenied'), ofWholeBucket),
   },
   {
     name: 'all requests for the bucket are denied',
     isVariant: true,
-    index: 'sqlite',
     reach: 'bucket',
     begin: throughProxy(s3, refusal(403, 'AccessDenied'), ofBucket),
   },
-  {
-    name: 'S3 does not answer for the bucket',
-    isVariant: true,
-    index: 'sqlite',
-    reach: 'bucket',
-    begin: throughProxy(s3, { kind: 'hang' }, ofBucket),
-  },
+  { name: 'S3 does not answer for the bucket', isVariant: true, reach: 'bucket', begin: throughProxy(s3, { kind: 'hang' }, ofBucket) },
   {
     name: 'S3 does not answer for the region, and then for the bucket alone',
     isVariant: true,
-    index: 'sqlite',
     reach: 'bucket',
     begin: regionThenBucket,
   },
   {
     name: 'S3 of the region cannot be reached',
     isVariant: true,
-    index: 'sqlite',
     reach: 'endpoint',
     async begin({ world }) {
       await world.s3.refuse();
       return () => world.s3.accept();
     },
   },
-  {
-    name: 'the credentials for S3 have expired',
-    index: 'sqlite',
-    reach: 'endpoint',
-    begin: throughProxy(s3, refusal(400, 'ExpiredToken')),
-  },
-  {
-    name: 'SQS answers 503',
-    index: 'sqlite',
-    reach: 'all',
-    begin: throughProxy(sqs, { kind: 'answer', status: 503, body: '{}' }),
-  },
-];
-
-const sqliteRows: readonly FaultRow[] = [
-  { name: 'the bucket record cannot be read', isVariant: true, index: 'sqlite', reach: 'index', begin: unreadableRecord },
+  { name: 'the credentials for S3 have expired', reach: 'endpoint', begin: throughProxy(s3, refusal(400, 'ExpiredToken')) },
+  { name: 'SQS answers 503', reach: 'all', begin: throughProxy(sqs, unavailable) },
+  { name: 'the bucket record cannot be read', isVariant: true, reach: 'index', begin: unreadableRecord },
   {
     name: 'the SQLite file was moved away',
     isVariant: true,
-    index: 'sqlite',
     reach: 'all',
     endsBeforeStart: true,
     async begin({ env }) {
@@ -178,11 +150,10 @@ const isWrite: Requests =
   ({ path }) =>
     path.includes('_bulk');
 
-const openSearchRows: readonly FaultRow[] = [
+const openSearchRows: readonly Row[] = [
   {
     name: 'the index of the bucket is closed',
     isVariant: true,
-    index: 'opensearch',
     reach: 'index',
     async begin(flow) {
       await raw('POST', `/${objectsIndex(flow)}/_close`);
@@ -191,14 +162,12 @@ const openSearchRows: readonly FaultRow[] = [
   },
   {
     name: 'the index of the bucket has a write block (items 403)',
-    index: 'opensearch',
     reach: 'index',
     begin: withSettings({ 'index.blocks.write': true }, { 'index.blocks.write': null }),
   },
   {
     name: 'the index of the bucket pushes back (items 429)',
     isVariant: true,
-    index: 'opensearch',
     reach: 'index',
     begin(flow) {
       const alias = indexNames(flow.env['TALLY_INDEX_PREFIX'] ?? '').objectsAlias(flow.world.bucket);
@@ -208,40 +177,38 @@ const openSearchRows: readonly FaultRow[] = [
   {
     name: 'a pipeline fails for each document of the bucket',
     isVariant: true,
-    index: 'opensearch',
     reach: 'index',
     begin: withPipeline({ fail: { message: 'this pipeline always fails' } }),
   },
   {
     name: 'no document of the bucket fits its mapping',
     isVariant: true,
-    index: 'opensearch',
     reach: 'index',
     // the same error says that a document is bad: three in a row may be, while their index accepts others
     lettersMax: 4,
     begin: withPipeline({ set: { field: 'size', value: 'not a number' } }),
   },
-  {
-    name: 'the cluster answers 503',
-    isVariant: true,
-    index: 'opensearch',
-    reach: 'all',
-    begin: throughProxy(cluster, { kind: 'answer', status: 503, body: '{}' }),
-  },
+  { name: 'the cluster answers 503', isVariant: true, reach: 'all', begin: throughProxy(cluster, unavailable) },
   {
     name: 'the cluster has a write block',
     isVariant: true,
-    index: 'opensearch',
     reach: 'all',
     begin: throughProxy(cluster, { kind: 'answer', status: 403, body: CLUSTER_BLOCK }, isWrite),
   },
-  { name: 'the disks of the cluster are at the flood stage', index: 'opensearch', reach: 'all', begin: floodStage },
+  { name: 'the disks of the cluster are at the flood stage', reach: 'all', begin: floodStage },
 ];
 
 /** The rows that this run can have, the longest first. */
 export function faultRows(hasOpenSearch: boolean): { readonly rows: readonly FaultRow[]; readonly notRun: readonly string[] } {
   const disk = diskRow();
-  const rows = [...storageRows, ...(hasOpenSearch ? openSearchRows : []), ...sqliteRows, ...(disk === undefined ? [] : [disk])];
+  const on =
+    (index: FaultRow['index']) =>
+    (row: Row): FaultRow => ({ ...row, index });
+  const rows = [
+    ...sqliteRows.map(on('sqlite')),
+    ...(hasOpenSearch ? openSearchRows.map(on('opensearch')) : []),
+    ...(disk === undefined ? [] : [disk].map(on('sqlite'))),
+  ];
   const missing = hasOpenSearch ? [] : openSearchRows.map(({ name }) => name);
   return { rows, notRun: disk === undefined ? [...missing, 'the disk of the SQLite file is full'] : missing };
 }
@@ -341,7 +308,7 @@ function pushingBack(alias: string) {
 }
 
 /** A disk of its own for the SQLite file: it needs the right to mount one. */
-function diskRow(): FaultRow | undefined {
+function diskRow(): Row | undefined {
   const folder = join(tmpdir(), `tally-disk-${randomBytes(4).toString('hex')}`);
   const filler = join(folder, 'filler');
   const umount = (): void => {
@@ -362,7 +329,6 @@ function diskRow(): FaultRow | undefined {
   });
   return {
     name: 'the disk of the SQLite file is full',
-    index: 'sqlite',
     reach: 'all',
     env: { TALLY_INDEX_URL: `sqlite:${join(folder, 'index.sqlite')}` },
     begin() {
