@@ -53,18 +53,11 @@ describe('what a store posts to a webhook', () => {
     ]);
   });
 
-  it('proves that events arrive by the created and the removed object; what comes another way proves nothing', async () => {
+  it('is searchable at once, and proves that events arrive, however slow the clock of the store is; what comes another way proves nothing', async () => {
     const world = await startWorld();
     await world.tell(world.put('a.jpg'), MINUTE);
     await world.role.storeLastEvents();
     expect((await world.bucketRecord())?.arrived).toBeUndefined();
-    await world.post([world.put('b.jpg')]);
-    await world.role.storeLastEvents();
-    expect(await world.bucketRecord()).toMatchObject({ provenAtMs: expect.any(Number) });
-  });
-
-  it('is searchable at once, and proves that events arrive, however slow the clock of the store is', async () => {
-    const world = await startWorld();
     const slowly = (record: ReturnType<typeof world.put>) => ({ ...record, eventTime: '2001-01-01T00:00:00Z' });
     await world.post([world.put('a.jpg')], 1_000);
     const { etag: earlier } = (await world.document('a.jpg')) ?? {};
@@ -73,6 +66,8 @@ describe('what a store posts to a webhook', () => {
     expect([typeof etag, etag === earlier]).toEqual(['string', false]);
     await world.post([slowly(world.remove('a.jpg'))], 1_000);
     expect(await world.document('a.jpg')).toMatchObject({ deleted: true });
+    // it is stored once a minute
+    await world.run(MINUTE);
     await world.role.storeLastEvents();
     expect(await world.bucketRecord()).toMatchObject({ provenAtMs: expect.any(Number) });
   });
