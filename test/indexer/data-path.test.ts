@@ -4,6 +4,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import { circuitsReported } from '../support/fakes/circuits.ts';
 import { letterNotes } from '../../src/events/dead-letter.ts';
 import { BUCKET, createIngestWorld, nativeRecord, sequencerAt, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+import { refs } from '../../src/store/stored.ts';
 import { DEAD_LETTERS, QUEUE } from '../support/worlds/roles.ts';
 
 const MINUTE_MS = 60_000;
@@ -365,6 +366,8 @@ it('Fix: a message that was almost deleted by SQS before it was received opens a
   const body = JSON.stringify({ Records: [world.put('late')] });
   await world.tell(world.put('early'), 500);
   expect(await world.gaps()).toEqual([]);
+  // when a queue was last received from is noted
+  expect(await world.store.plainState.get(refs.queue(QUEUE).id)).toBeDefined();
   await world.queues.send(QUEUE, { body, attributes: {}, delayS: 900 });
   await world.run(905_000);
   expect(await world.gaps()).toMatchObject([
