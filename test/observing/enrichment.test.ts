@@ -80,10 +80,8 @@ describe('an exact event', () => {
     expect(await world.document('k')).toMatchObject({ content_type: 'first', tags: { number: '1' }, version_id: 'v1' });
     expect(world.storage.asked).toEqual([`HEAD ${BUCKET}/k@v1`, `TAGS ${BUCKET}/k@v1`]);
   });
-});
 
-describe('an exact event whose object S3 no longer has', () => {
-  it('between the request for its tags and the HEAD has neither the one’s tags nor the other’s', async () => {
+  it('whose object S3 no longer has between the request for its tags and the HEAD has neither the one’s tags nor the other’s', async () => {
     const world = await worldOf('tags');
     const record = put(world, 'k');
     world.storage.hooks.before = async (request, key) => {
