@@ -36,8 +36,8 @@ interface StartedServer {
 const STARTUP_TIMEOUT_MS = 240_000;
 /** A busy machine must not look like one without Docker. */
 const DOCKER_ANSWER_TIMEOUT_MS = 60_000;
-/** In CI, images may still be built beside the static checks (.ci/run): on a new machine of two cores they take three minutes. */
-const IMAGE_TIMEOUT_MS = 600_000;
+/** .ci/run builds the images, while the static checks run: on a new machine of two cores that takes three minutes. */
+const BUILT_TIMEOUT_MS = 600_000;
 
 const servers: readonly Server[] = [
   {
@@ -245,7 +245,7 @@ async function startContainer(server: Server, dockerRefusal: string | undefined)
     return undefined;
   }
   try {
-    if (process.env['CI'] === 'true') await imageThere(server.image);
+    if (process.env['TALLY_TEST_IMAGES'] === 'building') await built(server.image);
     // once more, since the port that Docker chose can be taken by another process of the machine before it is bound
     const started = await server.start(server.image).catch(() => server.start(server.image));
     running.push(started);
@@ -256,11 +256,11 @@ async function startContainer(server: Server, dockerRefusal: string | undefined)
   }
 }
 
-/** Waits until the image is there, but not for ever: then its start says what is missing. */
-async function imageThere(image: string): Promise<void> {
+/** Waits until the image is there, instead of having it pulled. After ten minutes its start says what is missing. */
+async function built(image: string): Promise<void> {
   const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
   const client = await getContainerRuntimeClient();
-  const untilMs = Date.now() + IMAGE_TIMEOUT_MS;
+  const untilMs = Date.now() + BUILT_TIMEOUT_MS;
   while (!(await client.image.exists(ImageName.fromString(image))) && Date.now() < untilMs) await delay(1_000);
 }
 
