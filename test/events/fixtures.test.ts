@@ -60,18 +60,16 @@ const trail: Row[] = [
   ['GetObject', 'GetObject', 'ignored no-effect', ''],
 ];
 
-describe('what LocalStack was recorded to send is read as what was done', () => {
-  test.each([
-    ['localstack-notification-unversioned', [...notification, ...deleted('ObjectRemoved:Delete')]],
-    ['localstack-notification-versioned', [...notification, ...marked('ObjectRemoved:DeleteMarkerCreated', 'ObjectRemoved:Delete')]],
-    ['localstack-topic', [...notification, ...deleted('ObjectRemoved:Delete')]],
-    ['localstack-eventbridge-unversioned', [...eventBridge, ...deleted('Object Deleted')]],
-    ['localstack-eventbridge-versioned', [...eventBridge, ...marked('Object Deleted', 'Object Deleted')]],
-    ['localstack-routed', trail],
-    ['localstack-trail', trail],
-  ] as const)('%s', (name, rows) => {
-    expect(rowsOf(name)).toEqual(rows);
-  });
+test.each([
+  ['localstack-notification-unversioned', [...notification, ...deleted('ObjectRemoved:Delete')]],
+  ['localstack-notification-versioned', [...notification, ...marked('ObjectRemoved:DeleteMarkerCreated', 'ObjectRemoved:Delete')]],
+  ['localstack-topic', [...notification, ...deleted('ObjectRemoved:Delete')]],
+  ['localstack-eventbridge-unversioned', [...eventBridge, ...deleted('Object Deleted')]],
+  ['localstack-eventbridge-versioned', [...eventBridge, ...marked('Object Deleted', 'Object Deleted')]],
+  ['localstack-routed', trail],
+  ['localstack-trail', trail],
+] as const)('what LocalStack was recorded to send is read as what was done: %s', (name, rows) => {
+  expect(rowsOf(name)).toEqual(rows);
 });
 
 describe('what AWS or another source documents is read as what was done', () => {

@@ -25,26 +25,22 @@ describe('a form-encoded key', () => {
   });
 });
 
-describe('a key that is spelled in an unknown way', () => {
-  test('is that key in one of its two spellings', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 100 }), (key) => {
-        expect(keysOf(key, 'either').keys).toContain(key);
-        expect(keysOf(formEncoded(key), 'either').keys).toContain(key);
-        expect(keysOf(key, 'raw')).toEqual({ keys: [key], isCertain: true });
-        expect(keysOf(formEncoded(key), 'form')).toEqual({ keys: [key], isCertain: true });
-      }),
-    );
-  });
+test('a key that is spelled in an unknown way is that key in one of its two spellings', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 100 }), (key) => {
+      expect(keysOf(key, 'either').keys).toContain(key);
+      expect(keysOf(formEncoded(key), 'either').keys).toContain(key);
+      expect(keysOf(key, 'raw')).toEqual({ keys: [key], isCertain: true });
+      expect(keysOf(formEncoded(key), 'form')).toEqual({ keys: [key], isCertain: true });
+    }),
+  );
 });
 
-describe('what can be a key', () => {
-  test('is decided by bytes, of which there is at least one', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: anyCharacter, maxLength: 1_100, size: 'max' }), (text) => {
-        expect(isValidKey(text)).toBe(text !== '' && Buffer.byteLength(text) <= 1_024);
-      }),
-      { examples: [['']] },
-    );
-  });
+test('what can be a key is decided by bytes, of which there is at least one', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: anyCharacter, maxLength: 1_100, size: 'max' }), (text) => {
+      expect(isValidKey(text)).toBe(text !== '' && Buffer.byteLength(text) <= 1_024);
+    }),
+    { examples: [['']] },
+  );
 });

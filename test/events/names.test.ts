@@ -38,24 +38,22 @@ describe('the event name of a notification', () => {
   });
 });
 
-describe('an EventBridge event of S3', () => {
-  test.each([
-    ['Object Created', 's3:ObjectCreated:CompleteMultipartUpload', undefined, { kind: 'multipart-completed' }],
-    // not known to state the result, so observed
-    ['Object Created', 'SomethingNew', undefined, { kind: 'multipart-completed' }],
-    ['Object Created', undefined, undefined, { kind: 'multipart-completed' }],
-    ['Object Created', { toString: 1, valueOf: 1 }, undefined, { kind: 'multipart-completed' }],
-    // it may be an expiration, whose sequencer is that of midnight
-    ['Object Deleted', undefined, undefined, { kind: 'lifecycle-expired' }],
-    ['Object Deleted', 'Lifecycle Expiration', 'Delete Marker Created', { kind: 'lifecycle-expired' }],
-    ['Object Restore Completed', undefined, undefined, { kind: 'storage-changed' }],
-    ['Object Tags Deleted', undefined, undefined, { kind: 'tagged' }],
-    ['Async Copy Completion', undefined, undefined, unknown],
-    ['Object Imagined', undefined, undefined, unknown],
-    ['toString', undefined, undefined, unknown],
-  ])('%s (reason %j, %j) says what the table says', (detailType, reason, deletionType, change) => {
-    expect(eventBridgeChange(detailType, { reason, deletionType })).toEqual(change);
-  });
+test.each([
+  ['Object Created', 's3:ObjectCreated:CompleteMultipartUpload', undefined, { kind: 'multipart-completed' }],
+  // not known to state the result, so observed
+  ['Object Created', 'SomethingNew', undefined, { kind: 'multipart-completed' }],
+  ['Object Created', undefined, undefined, { kind: 'multipart-completed' }],
+  ['Object Created', { toString: 1, valueOf: 1 }, undefined, { kind: 'multipart-completed' }],
+  // it may be an expiration, whose sequencer is that of midnight
+  ['Object Deleted', undefined, undefined, { kind: 'lifecycle-expired' }],
+  ['Object Deleted', 'Lifecycle Expiration', 'Delete Marker Created', { kind: 'lifecycle-expired' }],
+  ['Object Restore Completed', undefined, undefined, { kind: 'storage-changed' }],
+  ['Object Tags Deleted', undefined, undefined, { kind: 'tagged' }],
+  ['Async Copy Completion', undefined, undefined, unknown],
+  ['Object Imagined', undefined, undefined, unknown],
+  ['toString', undefined, undefined, unknown],
+])('an EventBridge event of S3: %s (reason %j, %j) says what the table says', (detailType, reason, deletionType, change) => {
+  expect(eventBridgeChange(detailType, { reason, deletionType })).toEqual(change);
 });
 
 describe('an API call', () => {

@@ -19,45 +19,38 @@ const givenBack: Outcome = { kind: 'deferred', fault: unreachable, delayS: 0, bu
 const rejected: Outcome = { kind: 'rejected', fault: invalid, bucket: 'b' };
 
 describe('the settlement of a message', () => {
-  it.each<[string, readonly Outcome[], typeof first, ReturnType<typeof settlementOf>]>([
-    ['all done: deleted', [written, superseded, gap, ignored, unconnected], first, { kind: 'delete' }],
-    ['one provisional: waits until it is due', [written, provisional(46)], first, { kind: 'wait', delayS: 46 }],
-    ['several provisional: until the latest', [provisional(3), provisional(46), provisional(9)], first, { kind: 'wait', delayS: 46 }],
-    ['provisional before rejected', [rejected, provisional(3)], first, { kind: 'wait', delayS: 3 }],
-    [
-      'deferred before all',
-      [rejected, provisional(99), deferred, written],
-      first,
-      { kind: 'defer', delayS: 30, fault: denied, buckets: [] },
-    ],
-    ['deferred for no time: given back', [givenBack], first, { kind: 'defer', delayS: 0, fault: unreachable, buckets: ['a'] }],
-    ['the longest delay of several', [deferred, givenBack], first, { kind: 'defer', delayS: 30, fault: unreachable, buckets: ['a'] }],
+  it.each<[string, readonly Outcome[], ReturnType<typeof settlementOf>, typeof first?]>([
+    ['all done: deleted', [written, superseded, gap, ignored, unconnected], { kind: 'delete' }],
+    ['one provisional: waits until it is due', [written, provisional(46)], { kind: 'wait', delayS: 46 }],
+    ['several provisional: until the latest', [provisional(3), provisional(46), provisional(9)], { kind: 'wait', delayS: 46 }],
+    ['provisional before rejected', [rejected, provisional(3)], { kind: 'wait', delayS: 3 }],
+    ['deferred before all', [rejected, provisional(99), deferred, written], { kind: 'defer', delayS: 30, fault: denied, buckets: [] }],
+    ['deferred for no time: given back', [givenBack], { kind: 'defer', delayS: 0, fault: unreachable, buckets: ['a'] }],
+    ['the longest delay of several', [deferred, givenBack], { kind: 'defer', delayS: 30, fault: unreachable, buckets: ['a'] }],
     [
       'rejected: one dead letter',
       [written, rejected, superseded, rejected],
-      first,
       { kind: 'dead-letter', fault: invalid, records: [1, 3], losses: [{ bucket: 'b' }] },
     ],
     [
       'deferred at the last receive: one dead letter with the last fault, naming all that failed',
       [rejected, written, { kind: 'deferred', fault: unreachable, delayS: 30, bucket: 'c' }, deferred],
-      last,
       { kind: 'dead-letter', fault: denied, records: [0, 2, 3], losses: [{ bucket: 'b' }, { bucket: 'c' }, { bucket: 'a', key: 'k' }] },
+      last,
     ],
     [
       'provisional beside deferred at the last receive: waited for before the dead letter',
       [deferred, provisional(7)],
-      last,
       { kind: 'wait', delayS: 7 },
+      last,
     ],
-    ['provisional at the last receive: still waited for', [provisional(3)], last, { kind: 'wait', delayS: 3 }],
+    ['provisional at the last receive: still waited for', [provisional(3)], { kind: 'wait', delayS: 3 }, last],
     [
       'rejected without a bucket',
       [{ kind: 'rejected', fault: invalid }],
-      first,
       { kind: 'dead-letter', fault: invalid, records: [0], losses: [] },
     ],
-  ])('%s', (_what, outcomes, receives, settlement) => {
+  ])('%s', (_what, outcomes, settlement, receives = first) => {
     expect(settlementOf(outcomes, receives)).toEqual(settlement);
   });
 
@@ -87,33 +80,29 @@ describe('the settlement of a message', () => {
   });
 });
 
-describe('the delay of a deferred message', () => {
-  it.each([
-    [1, 30],
-    [2, 60],
-    [3, 120],
-    [5, 480],
-    [6, 900],
-    [20, 900],
-    [1_000_000, 900],
-    [0, 30],
-  ])('at receive %i is %i s', (receiveCount, delayS) => {
-    expect(deferDelayS(receiveCount)).toBe(delayS);
-  });
+it.each([
+  [1, 30],
+  [2, 60],
+  [3, 120],
+  [5, 480],
+  [6, 900],
+  [20, 900],
+  [1_000_000, 900],
+  [0, 30],
+])('the delay of a deferred message at receive %i is %i s', (receiveCount, delayS) => {
+  expect(deferDelayS(receiveCount)).toBe(delayS);
 });
 
-describe('the last receive', () => {
-  it.each([
-    [undefined, 20],
-    [1_000, 20],
-    [100, 20],
-    [21, 20],
-    [20, 19],
-    [5, 4],
-    // each receive counts: a message that ends its process is SQS's to move
-    [4, 4],
-    [1, 1],
-  ])('is, with a maxReceiveCount of %s, number %i', (limit, receive) => {
-    expect(lastReceiveOf(limit)).toBe(receive);
-  });
+it.each([
+  [undefined, 20],
+  [1_000, 20],
+  [100, 20],
+  [21, 20],
+  [20, 19],
+  [5, 4],
+  // each receive counts: a message that ends its process is SQS's to move
+  [4, 4],
+  [1, 1],
+])('the last receive is, with a maxReceiveCount of %s, number %i', (limit, receive) => {
+  expect(lastReceiveOf(limit)).toBe(receive);
 });

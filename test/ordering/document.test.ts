@@ -103,18 +103,8 @@ describe('a document', () => {
       fc.integer({ min: -8_640_000_000_000_000, max: 8_640_000_000_000_000 }),
       fc.date({ noInvalidDate: true }).map(Number),
     );
-    const edges = fc.constantFrom(
-      0,
-      -0,
-      -1,
-      999,
-      86_399_999,
-      86_400_000,
-      951_782_400_000,
-      253_402_300_799_999,
-      253_402_300_800_000,
-      -62_167_219_200_001,
-    );
+    // days, leap years, and years of more or less than four digits
+    const edges = fc.constantFrom(-0, -1, 86_400_000, 951_782_400_000, 253_402_300_799_999, 253_402_300_800_000, -62_167_219_200_001);
     fc.assert(
       fc.property(fc.oneof(ms, edges), fc.double({ min: 0, max: 0.99, noNaN: true }), (whole, part) => {
         for (const stateAtMs of [whole, Math.min(whole + part, 8_640_000_000_000_000)])

@@ -18,6 +18,10 @@ const unversioned: BucketFacts = {
   versioning: { status: 'never', observedAtMs: T + 3_000 },
 };
 const versioned: BucketFacts = { ...unversioned, versioning: { status: 'enabled', observedAtMs: 0 } };
+const readAs = (status: BucketFacts['versioning']['status'], afterMs: number): BucketFacts => ({
+  ...unversioned,
+  versioning: { status, observedAtMs: T + afterMs },
+});
 
 const created: ChangeRecord = {
   dialect: 'native',
@@ -45,10 +49,7 @@ describe('a record is exact', () => {
     expect(hintOf({ ...created, dialect: 'eventbridge', versionId: 'v' }, { ...versioned, source: 'eventbridge' }, times)).toEqual({
       kind: 'exact',
       clock,
-      state: {
-        ...state,
-        versionId: 'v',
-      },
+      state: { ...state, versionId: 'v' },
     });
     expect(hintOf({ ...created, change: { kind: 'created', copied: true } }, unversioned, times).kind).toBe('exact');
   });
@@ -63,34 +64,19 @@ describe('a record is exact', () => {
 });
 
 describe('a record is resolved', () => {
-  it.each<[string, ChangeRecord, BucketFacts, typeof times]>([
-    [
-      'a delete, when versioning was read less than 3 s after it',
-      changed('deleted'),
-      { ...unversioned, versioning: { status: 'never', observedAtMs: T + 2_999 } },
-      times,
-    ],
-    ['a delete where versioning is enabled', changed('deleted'), versioned, times],
-    [
-      'a delete where versioning is suspended',
-      changed('deleted'),
-      { ...unversioned, versioning: { status: 'suspended', observedAtMs: T + 9_000 } },
-      times,
-    ],
-    [
-      'a delete where versioning is unknown',
-      changed('deleted'),
-      { ...unversioned, versioning: { status: 'unknown', observedAtMs: T + 9_000 } },
-      times,
-    ],
-    ['a version deleted', { ...changed('deleted'), versionId: 'v' }, unversioned, times],
-    ['a storage class changed', changed('storage-changed'), unversioned, times],
-    ['a creation at the floor', created, { ...unversioned, floor: clock }, times],
+  it.each<[string, ChangeRecord, BucketFacts, typeof times?]>([
+    ['a delete, when versioning was read less than 3 s after it', changed('deleted'), readAs('never', 2_999)],
+    ['a delete where versioning is enabled', changed('deleted'), versioned],
+    ['a delete where versioning is suspended', changed('deleted'), readAs('suspended', 9_000)],
+    ['a delete where versioning is unknown', changed('deleted'), readAs('unknown', 9_000)],
+    ['a version deleted', { ...changed('deleted'), versionId: 'v' }, unversioned],
+    ['a storage class changed', changed('storage-changed'), unversioned],
+    ['a creation at the floor', created, { ...unversioned, floor: clock }],
     ['a creation a day old by SQS’s clock', created, unversioned, { sentAtMs: T + DAY_MS, nowMs: T }],
     ['a creation a day old by this machine’s clock', created, unversioned, { sentAtMs: T, nowMs: T + DAY_MS }],
-    ['a creation without etag', without(created, 'etag'), unversioned, times],
-    ['a creation without size', without(created, 'sizeBytes'), unversioned, times],
-  ])('%s', (_what, record, bucket, at) => {
+    ['a creation without etag', without(created, 'etag'), unversioned],
+    ['a creation without size', without(created, 'sizeBytes'), unversioned],
+  ])('%s', (_what, record, bucket, at = times) => {
     expect(hintOf(record, bucket, at)).toEqual(resolve);
   });
 
@@ -120,15 +106,14 @@ describe('a record is observed', () => {
     expect(hintOf(sequenced(T + offMs), unversioned, times).kind).toBe('exact');
   });
 
-  const misfits: readonly [string, ChangeRecord, BucketSource][] = [
+  it.each<[string, ChangeRecord, BucketSource]>([
     ['an EventBridge event of a bucket that sends notifications', { ...created, dialect: 'eventbridge' }, 'notification'],
     ['an EventBridge event of a bucket whose topic receives notifications', { ...created, dialect: 'eventbridge' }, 'topic'],
     ['an EventBridge event of a bucket whose audit trail is routed', { ...created, dialect: 'eventbridge' }, 'routed'],
     ['an EventBridge event that came through a topic', { ...created, dialect: 'eventbridge', throughTopic: true }, 'eventbridge'],
     ['a notification of a bucket that sends EventBridge events', created, 'eventbridge'],
     ['a notification of a bucket whose audit trail is routed', created, 'routed'],
-  ];
-  it.each(misfits)('%s, from max(event, sent): others could have written it', (_what, record, source) => {
+  ])('%s, from max(event, sent): others could have written it', (_what, record, source) => {
     expect(hintOf(record, { ...unversioned, source }, times)).toEqual(observeFrom(T, T + 500));
     expect(hintOf({ ...record, change: { kind: 'deleted' } }, { ...unversioned, source }, times)).toEqual(observeFrom(T, T + 500));
   });
@@ -186,15 +171,12 @@ describe('a record is observed', () => {
   });
 });
 
-describe('a record without a key', () => {
-  it('is a gap at its time, never later than a minute after it was sent', () => {
-    expect(hintOf(changed('bulk-deleted'), unversioned, times)).toEqual({ kind: 'gap', seenAtMs: T });
-    expect(hintOf({ ...changed('bulk-deleted'), eventTimeMs: T + DAY_MS }, unversioned, times)).toEqual({
-      kind: 'gap',
-      seenAtMs: times.sentAtMs + FUTURE_MS,
-    });
-    expect(hintOf(without(changed('bulk-deleted'), 'eventTimeMs'), unversioned, times)).toEqual({ kind: 'gap', seenAtMs: times.sentAtMs });
-  });
+it('a record without a key is a gap at its time, never later than a minute after it was sent', () => {
+  expect(hintOf(changed('bulk-deleted'), unversioned, times)).toEqual({ kind: 'gap', seenAtMs: T });
+  const { sentAtMs } = times;
+  const future = { ...changed('bulk-deleted'), eventTimeMs: T + DAY_MS };
+  expect(hintOf(future, unversioned, times)).toEqual({ kind: 'gap', seenAtMs: sentAtMs + FUTURE_MS });
+  expect(hintOf(without(changed('bulk-deleted'), 'eventTimeMs'), unversioned, times)).toEqual({ kind: 'gap', seenAtMs: sentAtMs });
 });
 
 describe('a tie', () => {
@@ -203,16 +185,9 @@ describe('a tie', () => {
   });
 
   it('leaves a hint that shared the write its own settle condition', () => {
-    expect(hintOfTie(5_000, { kind: 'observe', clock: 4_000, settleFromMs: 99 })).toEqual({
-      kind: 'observe',
-      clock: 5_000,
-      settleFromMs: 99,
-    });
-    expect(hintOfTie(5_000, { kind: 'observe', clock: 5_500, settleFromMs: 1 })).toEqual({
-      kind: 'observe',
-      clock: 5_500,
-      settleFromMs: 5,
-    });
+    const tied = (tiedClock: number, settleFromMs: number) => hintOfTie(5_000, { kind: 'observe', clock: tiedClock, settleFromMs });
+    expect(tied(4_000, 99)).toEqual({ kind: 'observe', clock: 5_000, settleFromMs: 99 });
+    expect(tied(5_500, 1)).toEqual({ kind: 'observe', clock: 5_500, settleFromMs: 5 });
   });
 });
 
@@ -299,27 +274,17 @@ describe('whatever a record says', () => {
 });
 
 /** Of which sources' buckets a record proves that events arrive: a wrong one would call a bucket proven whose own events may never come. */
-describe('the sources that a dialect proves', () => {
-  it('are those whose buckets get their events in it', () => {
-    const proven = dialects.map((dialect) => [dialect, bucketSources.filter((source) => isFormOf(source, dialect))]);
-    expect(Object.fromEntries(proven)).toEqual({
-      native: ['notification', 'topic'],
-      eventbridge: ['eventbridge'],
-      trail: ['routed'],
-      synthetic: ['routed'],
-      webhook: ['webhook'],
-    });
+it('the sources that a dialect proves are those whose buckets get their events in it', () => {
+  const proven = dialects.map((dialect) => [dialect, bucketSources.filter((source) => isFormOf(source, dialect))]);
+  expect(Object.fromEntries(proven)).toEqual({
+    native: ['notification', 'topic'],
+    eventbridge: ['eventbridge'],
+    trail: ['routed'],
+    synthetic: ['routed'],
+    webhook: ['webhook'],
   });
 });
 
-describe('the source of a document', () => {
-  it('follows from the dialect', () => {
-    expect(dialects.map((dialect) => dialectFacts[dialect].documentSource)).toEqual([
-      'native',
-      'eventbridge',
-      'routed',
-      'routed',
-      'webhook',
-    ]);
-  });
+it('the source of a document follows from the dialect', () => {
+  expect(dialects.map((dialect) => dialectFacts[dialect].documentSource)).toEqual(['native', 'eventbridge', 'routed', 'routed', 'webhook']);
 });

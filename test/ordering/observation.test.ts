@@ -17,38 +17,20 @@ describe('the write that follows an observation', () => {
     { sinceMs: 39_999, dueInS: 4 },
     { sinceMs: -60_000, dueInS: 103 },
   ])('of an observe hint, $sinceMs ms after it: provisional at T, due in $dueInS s', ({ sinceMs, dueInS }) => {
-    expect(planObservedWrite([observe(T)], T + sinceMs)).toEqual({
-      clock: clockOfMs(T),
-      settled: false,
-      equalClock: 'accept',
-      leader: 0,
-      verdicts: [
-        {
-          final: false,
-          dueInS,
-        },
-      ],
-    });
+    const provisional = { clock: clockOfMs(T), settled: false, equalClock: 'accept', leader: 0 };
+    expect(planObservedWrite([observe(T)], T + sinceMs)).toEqual({ ...provisional, verdicts: [{ final: false, dueInS }] });
   });
 
   it.each([40_000, 40_001, 9e9])('of an observe hint, %i ms after it: settled at D − M', (sinceMs) => {
-    expect(planObservedWrite([observe(T)], T + sinceMs)).toEqual({
-      clock: clockOfMs(T + sinceMs - MARGIN_MS),
-      settled: true,
-      equalClock: 'accept',
-      leader: 0,
-      verdicts: [{ final: true }],
-    });
+    const settled = { clock: clockOfMs(T + sinceMs - MARGIN_MS), settled: true, equalClock: 'accept', leader: 0 };
+    expect(planObservedWrite([observe(T)], T + sinceMs)).toEqual({ ...settled, verdicts: [{ final: true }] });
   });
 
   it('of an event from the future counts from its own time once S3’s clock is there, and from that of sending before', () => {
     const fromFuture = { ...observe(T), futureMs: T + 900_000 };
     // S3's clock is 15 minutes ahead: the HEAD was answered at the moment of the event
-    expect(planObservedWrite([fromFuture], T + 900_000)).toMatchObject({
-      clock: clockOfMs(T + 900_000),
-      settled: false,
-      verdicts: [{ final: false, dueInS: 43 }],
-    });
+    const provisional = { clock: clockOfMs(T + 900_000), settled: false, verdicts: [{ final: false, dueInS: 43 }] };
+    expect(planObservedWrite([fromFuture], T + 900_000)).toMatchObject(provisional);
     expect(planObservedWrite([fromFuture], T + 940_000)).toMatchObject({ clock: clockOfMs(T + 920_000), settled: true });
     // the event is wrong: S3's own clock is far behind it
     const forged = { ...observe(T), futureMs: T + 900_000_000 };

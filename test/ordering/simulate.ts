@@ -17,10 +17,6 @@ const WRONG_MAX = 10;
 /** The mixes take turns of this many histories, so that a run that is ended early has played all of them. */
 const TURN = 20_000;
 
-/** What happened, over all histories of a mix. */
-const NOTHING: Readonly<Counts> = { joined: 0, exactDeletes: 0, misfits: 0, heldBack: 0, handedOver: 0 };
-const countNames = Object.keys(NOTHING) as readonly (keyof Counts)[];
-
 interface Plan {
   readonly ids: readonly MixId[];
   readonly histories: number;
@@ -46,55 +42,38 @@ function isMixId(text: string): text is MixId {
   return Object.hasOwn(mixes, text);
 }
 
-/** What was played of one mix. */
-interface Played {
-  readonly id: MixId;
+/** What was played of one mix: a row of the table. */
+interface Played extends Partial<Counts> {
+  readonly mix: MixId;
   histories: number;
-  wrong: number[];
+  wrong: number;
   ms: number;
-  readonly counts: Counts;
 }
 
 /** Plays the mix up to this many histories in all. */
 function playUpTo(played: Played, { histories, seed }: Pick<Plan, 'histories' | 'seed'>): void {
   const startedMs = performance.now();
-  while (played.histories < histories && played.wrong.length < WRONG_MAX) {
-    const result = play(seed + played.histories, mixes[played.id]);
-    for (const name of countNames) played.counts[name] += result.counts[name];
-    if (isWrong(result)) {
-      played.wrong.push(seed + played.histories);
-      process.stderr.write(`wrong: ${commandOf(played.id, seed + played.histories)}\n`);
-    }
-    played.histories += 1;
+  for (; played.histories < histories && played.wrong < WRONG_MAX; played.histories += 1) {
+    const at = seed + played.histories;
+    const result = play(at, mixes[played.mix]);
+    for (const [name, count] of Object.entries(result.counts) as [keyof Counts, number][]) played[name] = (played[name] ?? 0) + count;
+    if (!isWrong(result)) continue;
+    played.wrong += 1;
+    process.stderr.write(`wrong: npm run simulate -- --mix ${played.mix} --histories 1 --seed ${at}\n`);
   }
-  played.ms += performance.now() - startedMs;
+  played.ms += Math.round(performance.now() - startedMs);
 }
 
 function simulate({ ids, histories, seed }: Plan): boolean {
-  const all = ids.map((id): Played => ({ id, histories: 0, wrong: [], ms: 0, counts: { ...NOTHING } }));
-  for (let upTo = Math.min(TURN, histories); ; upTo = Math.min(upTo + TURN, histories)) {
+  const all = ids.map((mix): Played => ({ mix, histories: 0, wrong: 0, ms: 0 }));
+  for (let upTo = 0; upTo < histories;) {
+    upTo = Math.min(upTo + TURN, histories);
     for (const played of all) playUpTo(played, { histories: upTo, seed });
-    const wrong = all.reduce((sum, played) => sum + played.wrong.length, 0);
-    process.stderr.write(`${new Date().toISOString()} seed ${seed}: ${upTo} of each mix played, ${wrong} wrong\n`);
-    if (upTo === histories) break;
+    process.stderr.write(`${new Date().toISOString()} seed ${seed}: ${upTo} of each mix played\n`);
   }
   console.log(`\nseed ${seed}`);
-  console.table(
-    all.map(({ id, wrong, ms, counts, ...rest }) => ({
-      mix: id,
-      ...rest,
-      wrong: wrong.length,
-      seconds: Math.round(ms / 1_000),
-      ...counts,
-    })),
-  );
-  const again = all.flatMap(({ id, wrong }) => wrong.map((each) => commandOf(id, each)));
-  if (again.length > 0) process.stdout.write(`\nwrong; each alone:\n${again.join('\n')}\n`);
-  return again.length === 0;
-}
-
-function commandOf(id: MixId, seed: number): string {
-  return `npm run simulate -- --mix ${id} --histories 1 --seed ${seed}`;
+  console.table(all);
+  return all.every(({ wrong }) => wrong === 0);
 }
 
 function show({ ids, seed }: Plan): void {

@@ -60,12 +60,10 @@ describe('the status of a bucket', () => {
   });
 
   it('says how many deletions wait for a person, and what to do; of those that were declined, that the index differs', () => {
-    const of = (...waiting: readonly (readonly [prefix: string, count: number, declinedAtMs?: number])[]) =>
-      statusOf({
-        record: {
-          waiting: waiting.map(([prefix, count, declinedAtMs]) => ({ prefix, count, declinedAtMs, jobId: 'job-1', order: 1, sinceMs: 3 })),
-        },
-      });
+    const of = (...all: readonly (readonly [prefix: string, count: number, declinedAtMs?: number])[]) => {
+      const waiting = all.map(([prefix, count, declinedAtMs]) => ({ prefix, count, declinedAtMs, jobId: 'job-1', order: 1, sinceMs: 3 }));
+      return statusOf({ record: { waiting } });
+    };
     expect(of(['', 1_035], ['a/', 35])).toMatchObject({
       state: 'deletions_held',
       sentence: '1,035 deletions wait for you: look at the bucket, then allow or decline them',
@@ -98,20 +96,11 @@ describe('the status of a bucket', () => {
     const one = (number: number) => ({ prefix: `p${number}/`, count: 2, jobId: `job-${number}`, order: number, sinceMs: number });
     const job = { id: 'job-100', prefix: 'p100/', beginOrder: 100 };
     const known = { held: 2, isWhole: true, nowMs: NOW_MS, lastOrder: 100 };
-    const merged = withHeld(
-      Array.from({ length: 100 }, (___, number) => one(number)),
-      job,
-      known,
-    );
-    expect(statusOf({ record: { waiting: [...merged] } })).toEqual({
-      state: 'deletions_held',
-      severity: 'bad',
-      sentence: '202 deletions wait for you: a re-index counts them again and asks you',
-      sinceMs: 0,
-      act: 'reindex',
-      differing: 202,
-      gaps: 0,
-    });
+    const hundred = Array.from({ length: 100 }, (___, number) => one(number));
+    const merged = withHeld(hundred, job, known);
+    const sentence = '202 deletions wait for you: a re-index counts them again and asks you';
+    const asks = { state: 'deletions_held', severity: 'bad', sentence, sinceMs: 0, act: 'reindex', differing: 202 };
+    expect(statusOf({ record: { waiting: [...merged] } })).toMatchObject(asks);
   });
 
   it('says what the last report found, and when', () => {
@@ -136,26 +125,19 @@ describe('the status of a bucket', () => {
   });
 
   it('says what is missing where no event is known to arrive', () => {
-    expect(without(unproven)).toMatchObject({
-      state: 'events_unproven',
-      sentence: 'No event has arrived since it was connected',
-      act: 'doctor',
-    });
-    expect(without({ ...unproven, source: 'eventbridge', lastEventAtMs: NOW_MS })).toMatchObject({
-      state: 'events_unproven',
-      sentence: 'No event has arrived through its source eventbridge since it was connected',
-    });
+    const sentence = 'No event has arrived since it was connected';
+    expect(without(unproven)).toMatchObject({ state: 'events_unproven', sentence, act: 'doctor' });
+    expect(without({ ...unproven, source: 'eventbridge', lastEventAtMs: NOW_MS }).sentence).toBe(
+      'No event has arrived through its source eventbridge since it was connected',
+    );
     for (const [arrived, missing] of [
       [['created'], 'a deletion'],
       [['removed', 'other'], 'a created object'],
       [['other'], 'a created object or a deletion'],
     ] as const)
       expect(without({ ...unproven, arrived: [...arrived] }).sentence).toBe(`Events have arrived, but none of ${missing} yet`);
-    expect(without({ ...unproven, ...check('broken', { brokenSinceMs: NOW_MS }) })).toMatchObject({
-      state: 'events_unproven',
-      sentence: 'No event has arrived since it was connected: there is no topic',
-      act: 'plan',
-    });
+    const broken = { state: 'events_unproven', sentence: `${sentence}: there is no topic`, act: 'plan' };
+    expect(without({ ...unproven, ...check('broken', { brokenSinceMs: NOW_MS }) })).toMatchObject(broken);
   });
 
   it('says what is awaited until the whole is compared', () => {
@@ -171,11 +153,8 @@ describe('the status of a bucket', () => {
 
   it('names a compare that is older than two intervals, unless none is scheduled', () => {
     const late = { lastComparedAtMs: NOW_MS - 14 * DAY_MS - 1 };
-    expect(statusOf({ record: late })).toMatchObject({
-      state: 'overdue',
-      sentence: 'It was last fully compared 14 days ago',
-      act: 'reindex',
-    });
+    const overdue = { state: 'overdue', sentence: 'It was last fully compared 14 days ago', act: 'reindex' };
+    expect(statusOf({ record: late })).toMatchObject(overdue);
     expect(statusOf({ record: { lastComparedAtMs: NOW_MS - 14 * DAY_MS } }).state).toBe('ok');
     expect(statusOf({ record: late, compareIntervalMs: 0 }).state).toBe('ok');
   });
@@ -204,13 +183,8 @@ describe('the status of a bucket', () => {
   it('Fix: differs while S3 refuses what enrichment reads, and until it is filled in', () => {
     const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const lack = 'Documents lack what enrich tags asks for: HEAD: 403';
-    expect(statusOf({ unread, record: { enrich: 'tags' } })).toMatchObject({
-      state: 'differs',
-      severity: 'bad',
-      sentence: lack,
-      sinceMs: 3,
-      act: 'doctor',
-    });
+    const differs = { state: 'differs', severity: 'bad', sentence: lack, sinceMs: 3, act: 'doctor' };
+    expect(statusOf({ unread, record: { enrich: 'tags' } })).toMatchObject(differs);
     const { connectionCheck } = check('degraded', { unread: { reason: 'HEAD: 403', sinceMs: 4, key: 'k' } });
     expect(statusOf({ record: { enrich: 'tags', connectionCheck } })).toMatchObject({ sentence: lack, sinceMs: 4 });
     const unenriched = { jobId: 'job-1', count: 5, atMs: 6 };
@@ -226,14 +200,7 @@ describe('the status of a bucket', () => {
     const waits = (level: 'cluster' | 'endpoint', code: string) =>
       statusOf({ waitsFor: { level, name: '', code, reason: 'no', sinceMs: 1 } });
     const sentence = 'Its events are waiting: s3.unavailable: no';
-    expect(waits('endpoint', 's3.unavailable')).toEqual({
-      state: 'waiting',
-      severity: 'bad',
-      sentence,
-      sinceMs: 1,
-      gaps: 0,
-      act: 'doctor',
-    });
+    expect(waits('endpoint', 's3.unavailable')).toMatchObject({ state: 'waiting', severity: 'bad', sentence, sinceMs: 1, act: 'doctor' });
     for (const code of ['index.blocked', 'bucket.index-missing']) expect(waits('cluster', code)).not.toHaveProperty('act');
     // of a newer version
     expect(waits('cluster', 'index.new')).toMatchObject({ act: 'doctor' });
@@ -242,6 +209,7 @@ describe('the status of a bucket', () => {
   it('is that of the worst of all', () => {
     const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
+    const connection = { ...spec, made: [], changedAtMs: 1 };
     // each fact with those that are less bad
     const facts: readonly (readonly [BucketState, Partial<BucketRecord>, Partial<StatusFacts>])[] = [
       ['unchecked', check('unknown'), {}],
@@ -253,13 +221,9 @@ describe('the status of a bucket', () => {
       ['differs', {}, { gaps: [{ ...gap, differences: [differences] }] }],
       ['deletions_held', { waiting: [{ prefix: '', count: 3, jobId: 'job-1', order: 1, sinceMs: 1 }] }, {}],
       ['waiting', {}, { waitsFor: circuit }],
-      ['paused', { connection: { ...spec, state: 'paused', made: [], changedAtMs: 1 } }, {}],
-      [
-        'events_lost',
-        { ...check('broken', { brokenSinceMs: 1 }), connection: { ...spec, state: 'applied', made: [], changedAtMs: 1 } },
-        {},
-      ],
-      ['events_lost', { connection: { ...spec, state: 'removing', made: [], changedAtMs: 1 } }, {}],
+      ['paused', { connection: { ...connection, state: 'paused' } }, {}],
+      ['events_lost', { ...check('broken', { brokenSinceMs: 1 }), connection: { ...connection, state: 'applied' } }, {}],
+      ['events_lost', { connection: { ...connection, state: 'removing' } }, {}],
     ];
     let record: Partial<BucketRecord> = {};
     let others: Partial<StatusFacts> = {};
@@ -276,11 +240,8 @@ describe('the status of a bucket', () => {
     const gone = { state: 'waiting', sentence: 'S3 has no bucket b in us-east-1: disconnect it, or create it again', act: 'remove' };
     const reason = 'bucket.missing: ListObjectsV2 b: 404 NoSuchBucket';
     expect(statusOf({ gaps: [{ ...gap, jobId: 'job-1', stuck: reason }] })).toMatchObject({ ...gone, sinceMs: gap.sinceMs });
-    expect(
-      statusOf({
-        gaps: [{ ...gap, waits: { fromMs: NOW_MS, untilMs: NOW_MS + 1, why: `the bucket cannot be re-indexed now: ${reason}` } }],
-      }),
-    ).toMatchObject(gone);
+    const waits = { fromMs: NOW_MS, untilMs: NOW_MS + 1, why: `the bucket cannot be re-indexed now: ${reason}` };
+    expect(statusOf({ gaps: [{ ...gap, waits }] })).toMatchObject(gone);
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
     expect(statusOf({ waitsFor: circuit })).toMatchObject({ ...gone, sinceMs: 1 });
     expect(statusOf({ gaps: [{ ...gap, jobId: 'job-1', stuck: 's3.unavailable: down' }] })).toMatchObject({

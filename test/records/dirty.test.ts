@@ -345,19 +345,17 @@ describe('a mark without a job, after a look at the bucket’s latest one', () =
   });
 });
 
-describe('deletions are announced to a job', () => {
-  it.each<[string, boolean, readonly DirtyMark[], Partial<JobRecord>]>([
-    ['that Tally begins for a mark that announces nothing else', true, [deletesOf()], {}],
-    ['beside the mark of a key', true, [deletesOf(), lossOf({ prefix: 'a' })], {}],
-    ['by the mark of a key: no', false, [deletesOf({ prefix: 'a' })], {}],
-    ['of a key beside them: no', false, [deletesOf()], { prefix: 'a' }],
-    ['by a mark that stands for a loss too: no', false, [lossOf()], {}],
-    ['that the calendar begins: no', false, [deletesOf()], { requestedBy: 'schedule' }],
-    ['that a person begins: no', false, [deletesOf()], { requestedBy: 'http' }],
-    ['without a mark: no', false, [], {}],
-  ])('%s', (_, isAnnounced, marks, job) => {
-    expect(announcesAllOf(jobOf(job), marks)).toBe(isAnnounced);
-  });
+it.each<[string, boolean, readonly DirtyMark[], Partial<JobRecord>]>([
+  ['that Tally begins for a mark that announces nothing else', true, [deletesOf()], {}],
+  ['beside the mark of a key', true, [deletesOf(), lossOf({ prefix: 'a' })], {}],
+  ['by the mark of a key: no', false, [deletesOf({ prefix: 'a' })], {}],
+  ['of a key beside them: no', false, [deletesOf()], { prefix: 'a' }],
+  ['by a mark that stands for a loss too: no', false, [lossOf()], {}],
+  ['that the calendar begins: no', false, [deletesOf()], { requestedBy: 'schedule' }],
+  ['that a person begins: no', false, [deletesOf()], { requestedBy: 'http' }],
+  ['without a mark: no', false, [], {}],
+])('deletions are announced to a job %s', (_, isAnnounced, marks, job) => {
+  expect(announcesAllOf(jobOf(job), marks)).toBe(isAnnounced);
 });
 
 it('closed marks are kept for 30 days, a thousand of a bucket, each with a time of its own', () => {

@@ -17,18 +17,11 @@ export const fixtureNames = [
   'other-stores',
 ] as const;
 
-export interface Provenance {
-  readonly store: string;
-  readonly version: string;
-  /** Received from the store, shown by its documentation, or written from what is known of it. */
-  readonly kind: 'captured' | 'documented' | 'made-up';
-  readonly note: string;
-}
-
 interface FixtureMessage {
   readonly operation: string;
   readonly body: string;
-  readonly provenance: Provenance;
+  /** In the files also the store's version, and whether the body was captured, documented or made up. */
+  readonly provenance: { readonly store: string };
   /** How the store spells keys, where it is not AWS's. */
   readonly keys?: 'form' | 'raw';
 }
@@ -37,7 +30,7 @@ interface FixtureMessage {
 export function messagesOf(name: (typeof fixtureNames)[number]): readonly FixtureMessage[] {
   const text = readFileSync(new URL(`../fixtures/events/${name}.json`, import.meta.url), 'utf8');
   type Stored = Omit<FixtureMessage, 'body'> & { readonly body: unknown };
-  const { provenance, messages } = JSON.parse(text) as { readonly provenance: Provenance; readonly messages: readonly Stored[] };
+  const { provenance, messages } = JSON.parse(text) as Pick<FixtureMessage, 'provenance'> & { readonly messages: readonly Stored[] };
   return messages.map(({ body, ...message }) => ({
     ...message,
     provenance: message.provenance ?? provenance,
