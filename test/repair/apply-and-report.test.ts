@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 
 describe('an apply job', () => {
   it('waits for late events behind its floor, and then makes the index say what the bucket says', async () => {
     const world = await createJobsWorld();
-    await fill(world, { bucket: 30, both: 10, index: 1 });
+    await world.fill({ bucket: 30, both: 10, index: 1 });
     world.startWorker();
     const requestedAtMs = world.clock.nowMs();
     const { id } = await world.request();
@@ -26,12 +25,8 @@ describe('an apply job', () => {
     expect(done.comparingAtMs).toBeGreaterThanOrEqual((waiting?.coversBeforeMs ?? 0) + 60_000);
     expect(await world.found()).toEqual(world.inBucket());
     expect((await world.bucketRecord())?.lastComparedAtMs).toBe(done.finishedAtMs);
-  });
-
-  it('never lowers the floor', async () => {
-    const world = await createJobsWorld();
+    // the floor is never lowered
     await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, floor: Number.MAX_SAFE_INTEGER });
-    world.startWorker();
     await world.ended((await world.request()).id);
     expect((await world.bucketRecord())?.floor).toBe(Number.MAX_SAFE_INTEGER);
   });
@@ -54,15 +49,18 @@ describe('an apply job', () => {
     await late.stop();
   });
 
-  it('that was asked for now neither waits nor certifies', async () => {
+  it('that was asked for now neither waits nor certifies, and a report beside it waits for no event', async () => {
     const world = await createJobsWorld();
-    await fill(world, { bucket: 5 });
+    await world.fill({ bucket: 5 });
     world.startWorker();
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'done', counts: { written: 5 } });
     expect(done.coversBeforeMs).toBeUndefined();
     expect(await world.bucketRecord()).toMatchObject({ floor: 0 });
     expect((await world.bucketRecord())?.lastComparedAtMs).toBeUndefined();
+    await world.request();
+    const report = await world.ended((await world.request({ mode: 'report' })).id);
+    expect([report.state, report.coversBeforeMs]).toEqual(['done', undefined]);
   });
 
   it.each([
@@ -70,8 +68,8 @@ describe('an apply job', () => {
     ['waited for late events', false],
   ])('whose bucket was disconnected while it %s is cancelled', async (_, now) => {
     const world = await createJobsWorld();
-    await fill(world, { bucket: 100 });
-    slowPages(world, 10_000);
+    await world.fill({ bucket: 100 });
+    world.slowPages(10_000);
     world.startWorker();
     const { id } = await world.request({ now });
     await world.run(10_000);
@@ -82,105 +80,66 @@ describe('an apply job', () => {
   });
 });
 
-describe('a report', () => {
-  it('runs beside an apply job of the same bucket, and waits for no event', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { bucket: 3 });
-    await world.request();
-    world.startWorker();
-    const done = await world.ended((await world.request({ mode: 'report' })).id);
-    expect([done.state, done.coversBeforeMs]).toEqual(['done', undefined]);
-  });
-});
-
 /** A hundred pages that take 20 seconds together; looks at single keys, which find where parts are cut, take no time. */
 function slowListing({ s3, clock }: JobsWorld): void {
   s3.pageSize = 10;
   s3.onPage = ({ objects }) => (objects.length > 1 ? clock.sleep(200) : undefined);
 }
 
-describe('a first index of one long turn', () => {
-  it('shows what is listed and how fast from its first pages on, and in the end counts each key once', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { bucket: 1_000 });
-    slowListing(world);
-    world.startWorker({ listings: 1 });
-    const { id } = await world.request({ now: true });
-    await world.run(5_000);
-    const seen: number[] = [];
-    for (let seconds = 0; seconds < 12; seconds += 6) {
-      const view = await world.jobs.get(id);
-      expect(view).toMatchObject({ state: 'running', phase: 'comparing' });
-      expect(view.objects_per_s).toBeGreaterThan(0);
-      // what is written of a page counts before the whole page does
-      expect(view.counts?.written).toBeGreaterThanOrEqual(view.counts?.listed ?? 0);
-      seen.push(view.counts?.listed ?? 0);
-      await world.run(6_000);
-    }
-    expect(seen[0]).toBeGreaterThan(0);
-    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
-    expect(new Set(seen).size).toBe(seen.length);
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 1_000, missing: 1_000, written: 1_000 } });
-  });
-});
-
-const PAGE = 10;
-/** The end of the first page, behind which pages without keys come. */
-const BEFORE = 'both-00009';
-
-/** A bucket behind whose first page come so many pages without keys, each of which takes so long. */
-async function worldWith(count: number, pageMs = 0): Promise<JobsWorld> {
+it('a first index of one long turn shows what is listed and how fast from its first pages on, and in the end counts each key once', async () => {
   const world = await createJobsWorld();
-  await fill(world, { both: 60, bucket: 5, index: 5 });
-  world.s3.pageSize = PAGE;
-  world.s3.emptyPages = (after) => (after === BEFORE ? count : 0);
-  world.s3.onPage = ({ objects, isTruncated }) =>
-    objects.length > 0 || !isTruncated || pageMs === 0 ? undefined : world.clock.sleep(pageMs);
-  return world;
-}
-
-const whole = { state: 'done', counts: { listed: 65, missing: 5, phantom: 5, written: 5, tombstones: 5 } } as const;
-
-describe('pages of a listing without keys', () => {
-  it('are passed however slow they are, while other parts end, and each counts as a request', async () => {
-    // ninety of them take longer than an answer of S3 may be used
-    const world = await worldWith(190, 400);
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    await world.run(45_000);
-    expect(await world.parts(id)).toHaveLength(1);
-    const done = await world.ended(id);
-    expect(done).toMatchObject(whole);
-    expect(done.counts?.list_requests).toBe(world.s3.pages.length);
-    expect(await world.found()).toEqual(world.inBucket());
-    // none twice: the others are ordinary pages and probes for a cut
-    expect(world.s3.pages.filter(({ token }) => token === '190').length).toBeLessThan(3);
-  });
+  await world.fill({ bucket: 1_000 });
+  slowListing(world);
+  world.startWorker({ listings: 1 });
+  const { id } = await world.request({ now: true });
+  await world.run(5_000);
+  const seen: number[] = [];
+  for (let seconds = 0; seconds < 12; seconds += 6) {
+    const view = await world.jobs.get(id);
+    expect(view).toMatchObject({ state: 'running', phase: 'comparing' });
+    expect(view.objects_per_s).toBeGreaterThan(0);
+    // what is written of a page counts before the whole page does
+    expect(view.counts?.written).toBeGreaterThanOrEqual(view.counts?.listed ?? 0);
+    seen.push(view.counts?.listed ?? 0);
+    await world.run(6_000);
+  }
+  expect(seen[0]).toBeGreaterThan(0);
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 1_000, missing: 1_000, written: 1_000 } });
 });
 
-describe('pages without keys at the beginning of a listing', () => {
-  async function worldBefore(count: number, fills: Parameters<typeof fill>[1]): Promise<JobsWorld> {
-    const world = await createJobsWorld();
-    await fill(world, fills);
-    world.s3.emptyPages = (after) => (after === '' ? count : 0);
-    return world;
-  }
+it('pages of a listing without keys are passed however slow they are, while other parts end, and each counts as a request', async () => {
+  const world = await createJobsWorld();
+  await world.fill({ both: 60, bucket: 5, index: 5 });
+  world.s3.pageSize = 10;
+  // ninety of them, behind the first page, take longer than an answer of S3 may be used
+  world.s3.emptyPages = (after) => (after === 'both-00009' ? 190 : 0);
+  world.s3.onPage = ({ objects, isTruncated }) => (objects.length > 0 || !isTruncated ? undefined : world.clock.sleep(400));
+  world.startWorker();
+  const { id } = await world.request({ now: true });
+  await world.run(45_000);
+  expect(await world.parts(id)).toHaveLength(1);
+  const done = await world.ended(id);
+  expect(done).toMatchObject({ state: 'done', counts: { listed: 65, missing: 5, phantom: 5, written: 5, tombstones: 5 } });
+  expect(done.counts?.list_requests).toBe(world.s3.pages.length);
+  expect(await world.found()).toEqual(world.inBucket());
+  // none twice: the others are ordinary pages and probes for a cut
+  expect(world.s3.pages.filter(({ token }) => token === '190').length).toBeLessThan(3);
+});
 
-  it('keep no job from its beginning, and a bucket whose keys come behind them is not empty', async () => {
-    const world = await worldBefore(450, { both: 20, index: 5 });
-    world.startWorker();
-    const done = await world.ended((await world.request({ now: true })).id);
-    expect(done).toMatchObject({ state: 'done', counts: { listed: 20, tombstones: 5 } });
-    expect(done.counts?.list_requests).toBe(world.s3.pages.length);
-    // and behind a floor and its wait
-    expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'done', counts: { listed: 20 } });
-  });
-
-  it('do not make an emptied bucket look like one that has keys', async () => {
-    const world = await worldBefore(450, { index: 5 });
-    world.startWorker();
-    const done = await world.ended((await world.request({ now: true })).id);
-    expect(done).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 5 } });
-    expect(await world.found()).toHaveLength(5);
-  });
+it('pages without keys at the beginning of a listing keep no job from its beginning, make no bucket look empty, and none that was emptied look like one that has keys', async () => {
+  const world = await createJobsWorld();
+  await world.fill({ both: 20, index: 5 });
+  world.s3.emptyPages = (after) => (after === '' ? 450 : 0);
+  world.startWorker();
+  const done = await world.ended((await world.request({ now: true })).id);
+  expect(done).toMatchObject({ state: 'done', counts: { listed: 20, tombstones: 5 } });
+  expect(done.counts?.list_requests).toBe(world.s3.pages.length);
+  // and behind a floor and its wait
+  expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'done', counts: { listed: 20 } });
+  world.s3.objects.clear();
+  const emptied = await world.ended((await world.request({ now: true })).id);
+  expect(emptied).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 20 } });
+  expect(await world.found()).toHaveLength(20);
 });

@@ -183,55 +183,51 @@ describe('the background writer that is pushed back (429)', () => {
   });
 });
 
-describe('the background writer beside a busy live path', () => {
-  it('sends one request at a time, and pauses as long as it took', async () => {
-    const world = await setUp({ actionsMax: 1, concurrency: 4 });
-    world.isBusy = true;
-    world.answer = async () => {
-      await world.clock.sleep(100);
-      return undefined;
-    };
-    const written = world.writeAll(world.writesOf(numbered(4)));
-    await world.clock.advance(2_000);
-    expect(kinds(await written)).toEqual(Array.from({ length: 4 }, () => 'written'));
-    expect(world.inFlightMax).toBe(1);
-    expect(world.requests.map(({ atMs }) => atMs)).toEqual([0, 200, 400, 600]);
-  });
+it('the background writer beside a busy live path sends one request at a time, and pauses as long as it took', async () => {
+  const world = await setUp({ actionsMax: 1, concurrency: 4 });
+  world.isBusy = true;
+  world.answer = async () => {
+    await world.clock.sleep(100);
+    return undefined;
+  };
+  const written = world.writeAll(world.writesOf(numbered(4)));
+  await world.clock.advance(2_000);
+  expect(kinds(await written)).toEqual(Array.from({ length: 4 }, () => 'written'));
+  expect(world.inFlightMax).toBe(1);
+  expect(world.requests.map(({ atMs }) => atMs)).toEqual([0, 200, 400, 600]);
 });
 
-describe('whatever the store answers', () => {
-  it('every write is answered exactly once, and what is answered as written is stored', async () => {
-    const fate = fc.constantFrom('ok', 'ok', 'pushed back', 'unreachable', 'item pushed back');
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.integer({ min: 0, max: 25 }), { minLength: 1, maxLength: 5 }),
-        fc.array(fate, { maxLength: 12 }),
-        async (sizes, fates) => {
-          const world = await setUp();
-          let turn = 0;
-          world.answer = async (writes) => {
-            const now = fates[turn];
-            turn += 1;
-            if (now === 'pushed back') throw overloaded;
-            if (now === 'unreachable') throw new FaultError('index.unreachable', 'gone');
-            if (now !== 'item pushed back') return undefined;
-            const [first, ...rest] = writes;
-            const answers = await world.store.objects.write(rest);
-            return first === undefined ? [] : [{ kind: 'fault', fault: { code: 'bucket.index-overloaded', reason: '429' } }, ...answers];
-          };
-          const keys = sizes.map((size, index) => numbered(size, `${index}-`));
-          const all = Promise.all(keys.map((each) => world.writeAll(world.writesOf(each))));
-          await world.clock.advance(120_000);
-          const answers = await all;
-          expect(answers.map((each) => each.length)).toEqual(sizes);
-          const stored = await world.store.objects.getMany('b', keys.flat());
-          answers.flat().forEach((answer, index) => {
-            if (answer.kind === 'written') expect(stored[index]).toBeDefined();
-            else expect(['fault', 'expired']).toContain(answer.kind);
-          });
-        },
-      ),
-      { numRuns: 100 },
-    );
-  });
+it('whatever the store answers every write is answered exactly once, and what is answered as written is stored', async () => {
+  const fate = fc.constantFrom('ok', 'ok', 'pushed back', 'unreachable', 'item pushed back');
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 0, max: 25 }), { minLength: 1, maxLength: 5 }),
+      fc.array(fate, { maxLength: 12 }),
+      async (sizes, fates) => {
+        const world = await setUp();
+        let turn = 0;
+        world.answer = async (writes) => {
+          const now = fates[turn];
+          turn += 1;
+          if (now === 'pushed back') throw overloaded;
+          if (now === 'unreachable') throw new FaultError('index.unreachable', 'gone');
+          if (now !== 'item pushed back') return undefined;
+          const [first, ...rest] = writes;
+          const answers = await world.store.objects.write(rest);
+          return first === undefined ? [] : [{ kind: 'fault', fault: { code: 'bucket.index-overloaded', reason: '429' } }, ...answers];
+        };
+        const keys = sizes.map((size, index) => numbered(size, `${index}-`));
+        const all = Promise.all(keys.map((each) => world.writeAll(world.writesOf(each))));
+        await world.clock.advance(120_000);
+        const answers = await all;
+        expect(answers.map((each) => each.length)).toEqual(sizes);
+        const stored = await world.store.objects.getMany('b', keys.flat());
+        answers.flat().forEach((answer, index) => {
+          if (answer.kind === 'written') expect(stored[index]).toBeDefined();
+          else expect(['fault', 'expired']).toContain(answer.kind);
+        });
+      },
+    ),
+    { numRuns: 100 },
+  );
 });

@@ -5,7 +5,6 @@ import type { ReconcileTurn } from '../../src/repair/reconcile-turn.ts';
 import { createSlots } from '../../src/repair/slots.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { reindexRequest } from '../support/requests.ts';
-import { fill } from '../support/worlds/jobs-fill.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { settled } from '../support/worlds/ingest.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
@@ -16,7 +15,7 @@ const MINUTE_MS = 60_000;
 /** A world in which jobs of `small` take a second, those of `medium` ten, and all others go on for ever, in sixteen parts each. */
 async function createWorld() {
   const world = await createJobsWorld({ cutKeysMin: 10 });
-  await fill(world, { both: 200 });
+  await world.fill({ both: 200 });
   const turn: ReconcileTurn = async ({ bucket, after }, { shouldEnd, isOver }, signal) => {
     const [isSmall, isMedium] = [bucket.bucket === 'small', bucket.bucket === 'medium'];
     const endMs = world.clock.monotonicMs() + (isSmall ? 1_000 : isMedium ? 10_000 : Infinity);
@@ -30,13 +29,14 @@ async function createWorld() {
   return { ...world, turn, start };
 }
 
-describe('a small bucket’s job', () => {
-  it.each([
-    [1, 5, 5],
-    [8, 40, 5],
-    // of which most have had no turn yet
-    [8, 40, 0],
-  ])('is delayed by at most a minute in a process with %i slots by %i giant ones, after %i minutes', async (listings, giants, minutes) => {
+it.each([
+  [1, 5, 5],
+  [8, 40, 5],
+  // of which most have had no turn yet
+  [8, 40, 0],
+])(
+  'a small bucket’s job is delayed by at most a minute in a process with %i slots by %i giant ones, after %i minutes',
+  async (listings, giants, minutes) => {
     const { start, turn, ...world } = await createWorld();
     world.startWorker({ listings, turn });
     const alone = world.clock.nowMs();
@@ -54,8 +54,8 @@ describe('a small bucket’s job', () => {
       if (medium !== undefined) await world.ended(medium);
     }
     for (const id of ids) expect(await world.job(id)).toMatchObject({ state: 'running' });
-  });
-});
+  },
+);
 
 describe('a slot', () => {
   const never = new AbortController().signal;

@@ -10,7 +10,7 @@ import { createReindexJobs } from '../../src/repair/job-requests.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
-import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { settled } from '../support/worlds/ingest.ts';
 
@@ -30,6 +30,13 @@ async function setUp(healthyRegion: string, autoAdvance = false) {
     await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { region, source: 'routed' }));
   }
   return { state, scan, clock, telemetry, names };
+}
+
+async function passed({ advance }: FakeClock, forMs: number, stepMs: number): Promise<void> {
+  for (let doneMs = 0; doneMs < forMs; doneMs += stepMs) {
+    await advance(stepMs);
+    await settled();
+  }
 }
 
 it('Fix: the gap of a bucket gets its job in time while 300 buckets hang', async () => {
@@ -54,10 +61,7 @@ it('Fix: the gap of a bucket gets its job in time while 300 buckets hang', async
   const stop = new AbortController();
   const seenAtMs = clock.nowMs();
   const told = Promise.all(names.map((bucket) => gaps.report({ bucket, kind: 'loss', reason: 'x', seenAtMs })));
-  for (let count = 0; count < 20; count += 1) {
-    await clock.advance(SECOND_MS / 2);
-    await settled();
-  }
+  await passed(clock, 10 * SECOND_MS, SECOND_MS / 2);
   await told;
   const dueAtMs = clock.nowMs() + MINUTE_MS;
   createSchedules({ state, clock, telemetry }).every(
@@ -65,10 +69,7 @@ it('Fix: the gap of a bucket gets its job in time while 300 buckets hang', async
     closeGaps,
     stop.signal,
   );
-  for (let count = 0; count < 15 * 60 && begunAtMs.length === 0; count += 1) {
-    await clock.advance(SECOND_MS);
-    await settled();
-  }
+  for (let count = 0; count < 15 * 60 && begunAtMs.length === 0; count += 1) await passed(clock, SECOND_MS, SECOND_MS);
   stop.abort(new Error('over'));
   expect((begunAtMs[0] ?? Infinity) - dueAtMs).toBeLessThan(10 * MINUTE_MS);
 });
@@ -94,26 +95,15 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
   const { state, clock, telemetry } = await setUp('eu-central-1');
   const checked: string[] = [];
   const stop = new AbortController();
-  const refresh = async (bucket: string) => {
-    if (bucket !== HEALTHY) await clock.sleep(40 * SECOND_MS);
-    checked.push(bucket);
-    return undefined;
-  };
-  watchState(
-    {
-      state,
-      clock,
-      telemetry,
-      connect: { refresh },
-      processes: createProcesses({ state, clock }),
-      compareIntervalMs: 0,
+  const connect = {
+    async refresh(bucket: string) {
+      if (bucket !== HEALTHY) await clock.sleep(40 * SECOND_MS);
+      checked.push(bucket);
+      return undefined;
     },
-    stop.signal,
-  );
-  for (let elapsedMs = 0; elapsedMs < 25 * MINUTE_MS; elapsedMs += 20 * SECOND_MS) {
-    await clock.advance(20 * SECOND_MS);
-    await settled();
-  }
+  };
+  watchState({ state, clock, telemetry, connect, processes: createProcesses({ state, clock }), compareIntervalMs: 0 }, stop.signal);
+  await passed(clock, 25 * MINUTE_MS, 20 * SECOND_MS);
   stop.abort(new Error('over'));
   expect(checked).toContain(HEALTHY);
 });

@@ -111,16 +111,6 @@ describe('a gap', () => {
     expect(await world.gap()).not.toHaveProperty('refusedSinceMs');
   });
 
-  it('is closed though the record of another bucket cannot be read', async () => {
-    const world = await createGapWorld();
-    await world.state.put({ id: 'bucket:newer', kind: 'bucket', record: { source: 'of a newer version' } }, null);
-    await world.tell({ bucket: 'newer' });
-    await world.tell();
-    await world.after(MINUTE_MS);
-    expect(await world.gap()).toHaveProperty('jobId');
-    expect(await world.gap({ bucket: 'newer' })).toBeDefined();
-  });
-
   it.each(['before the gap is read', 'before it is removed'] as const)(
     'Fix: of a bucket that is connected again stays, also if that happens %s',
     async (moment) => {
@@ -155,14 +145,6 @@ describe('a gap', () => {
       expect(await world.gap()).toMatchObject({ reasons: [{ kind: 'new' }] });
     },
   );
-
-  it('of a bucket that is disconnected goes away', async () => {
-    const world = await createGapWorld();
-    await world.tell();
-    await removeRecord(world.state, refs.bucket('photos').id);
-    await world.round();
-    expect(await world.gap()).toBeUndefined();
-  });
 });
 
 describe('the gaps of one bucket', () => {
@@ -179,7 +161,7 @@ describe('the gaps of one bucket', () => {
     expect(new Set((await world.closed()).map(({ prefix }) => prefix))).toEqual(new Set(['a', 'b', undefined]));
   });
 
-  it('are closed though those of another bucket cannot be', async () => {
+  it('are closed though those of another bucket cannot be, or its record cannot be read', async () => {
     const world = await createGapWorld({
       wrap: (state) => ({
         ...state,
@@ -188,10 +170,12 @@ describe('the gaps of one bucket', () => {
       }),
     });
     await world.connect('broken');
-    await world.tell({ bucket: 'broken' });
+    await world.state.put({ id: 'bucket:newer', kind: 'bucket', record: { source: 'of a newer version' } }, null);
+    for (const bucket of ['broken', 'newer']) await world.tell({ bucket });
     await world.tell();
     await world.after(MINUTE_MS);
     expect(await world.gap()).toHaveProperty('jobId');
-    expect(world.telemetry.recorded('requestFailed')).toEqual([['close the gaps of a bucket', 'index.state-missing', 'odd']]);
+    expect(await world.gap({ bucket: 'newer' })).toBeDefined();
+    expect(world.telemetry.recorded('requestFailed')).toContainEqual(['close the gaps of a bucket', 'index.state-missing', 'odd']);
   });
 });

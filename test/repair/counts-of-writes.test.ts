@@ -92,22 +92,20 @@ describe('what was written is counted whatever becomes of the slice', () => {
   });
 });
 
-describe('the counts of a job', () => {
-  it('name every deletion and every write where a HEAD takes seconds', async () => {
-    const world = await createJobsWorld({ cutKeysMin: 100 });
-    for (let number = 0; number < 400; number += 1) {
-      await world.has(`k/${String(number).padStart(5, '0')}a`, 'index');
-      await world.has(`k/${String(number).padStart(5, '0')}b`, 'bucket');
-    }
-    world.s3.onHead = () => world.clock.sleep(3_000);
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    const { state, counts } = await world.ended(id);
-    expect({ state, counts }).toMatchObject({
-      state: 'done',
-      counts: { listed: 400, missing: 400, written: 400, phantom: 400, tombstones: 400 },
-    });
-    expectWhole(counts!);
-    expect(await world.found()).toEqual(world.inBucket());
+it('the counts of a job name every deletion and every write where a HEAD takes seconds', async () => {
+  const world = await createJobsWorld({ cutKeysMin: 100 });
+  for (let number = 0; number < 400; number += 1) {
+    await world.has(`k/${String(number).padStart(5, '0')}a`, 'index');
+    await world.has(`k/${String(number).padStart(5, '0')}b`, 'bucket');
+  }
+  world.s3.onHead = () => world.clock.sleep(3_000);
+  world.startWorker();
+  const { id } = await world.request({ now: true });
+  const { state, counts } = await world.ended(id);
+  expect({ state, counts }).toMatchObject({
+    state: 'done',
+    counts: { listed: 400, missing: 400, written: 400, phantom: 400, tombstones: 400 },
   });
+  expectWhole(counts!);
+  expect(await world.found()).toEqual(world.inBucket());
 });

@@ -103,29 +103,27 @@ describe.each(stories)('a worker that dies during a job ($mode, $pageMs ms a pag
   );
 });
 
-describe('a worker that dies while a job waits', () => {
-  it.each(
-    ['put bucket:', 'put job:'].flatMap(
-      (step) =>
-        [
-          ['before', step],
-          ['after', step],
-        ] as const,
-    ),
-  )('leaves its floor and its wait to the next one (%s %s)', async (moment, step) => {
-    const story = { mode: 'apply', pageMs: 0 } as const;
-    const world = await createWorld(story);
-    const dying = world.startWorker({
-      tap: (call, now) => {
-        if (now === moment && call.startsWith(step)) dying.kill();
-      },
-    });
-    const { id } = await world.request();
-    await world.run(5_000);
-    world.startWorker();
-    await expectDone(world, id, story);
-    const job = await world.job(id);
-    expect((await world.bucketRecord())?.floor).toBeGreaterThanOrEqual(((job?.coversBeforeMs ?? Infinity) + 18_000) * 1_000);
-    expect(job?.comparingAtMs).toBeGreaterThanOrEqual((job?.coversBeforeMs ?? Infinity) + 60_000);
+it.each(
+  ['put bucket:', 'put job:'].flatMap(
+    (step) =>
+      [
+        ['before', step],
+        ['after', step],
+      ] as const,
+  ),
+)('a worker that dies while a job waits leaves its floor and its wait to the next one (%s %s)', async (moment, step) => {
+  const story = { mode: 'apply', pageMs: 0 } as const;
+  const world = await createWorld(story);
+  const dying = world.startWorker({
+    tap: (call, now) => {
+      if (now === moment && call.startsWith(step)) dying.kill();
+    },
   });
+  const { id } = await world.request();
+  await world.run(5_000);
+  world.startWorker();
+  await expectDone(world, id, story);
+  const job = await world.job(id);
+  expect((await world.bucketRecord())?.floor).toBeGreaterThanOrEqual(((job?.coversBeforeMs ?? Infinity) + 18_000) * 1_000);
+  expect(job?.comparingAtMs).toBeGreaterThanOrEqual((job?.coversBeforeMs ?? Infinity) + 60_000);
 });

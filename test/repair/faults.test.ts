@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { gapsOf } from '../../src/observing/gaps.ts';
@@ -9,7 +8,7 @@ describe('what goes wrong', () => {
   it('what a bucket refuses makes a running job wait, however long it lasts, which deletes nothing and keeps its place', async () => {
     const code = 'bucket.missing';
     const world = await createJobsWorld();
-    await fill(world, { both: 60, index: 60 });
+    await world.fill({ both: 60, index: 60 });
     world.s3.pageSize = 20;
     let isBroken = true;
     world.s3.onPage = (_page, { after }) => {
@@ -30,19 +29,9 @@ describe('what goes wrong', () => {
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 60, tombstones: 60 } });
   });
 
-  it('what a bucket refuses fails a job that a person requested before it begins', async () => {
-    const code = 'object.denied';
-    const world = await createJobsWorld();
-    world.s3.onPage = () => {
-      throw new FaultError(code, 'said S3');
-    };
-    world.startWorker();
-    expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'failed', error: { code } });
-  });
-
   it('a job that a gap requested waits where it cannot begin, shows why, and begins when it can', async () => {
     const world = await createJobsWorld();
-    await fill(world, { bucket: 5 });
+    await world.fill({ bucket: 5 });
     let isBroken = true;
     world.s3.onPage = () => {
       if (isBroken) throw new FaultError('bucket.missing', 'said S3');
@@ -58,46 +47,15 @@ describe('what goes wrong', () => {
     expect(done).not.toHaveProperty('waits');
   });
 
-  it('Fix: an object whose HEAD S3 refuses keeps no other from being compared, and becomes a separate gap', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { both: 50, index: 30 });
-    await fill(world, { both: 50, bucket: 50, index: 30 }, 'z/');
-    world.s3.pageSize = 20;
-    const denied = new Set(['index-00003', 'z/index-00007']);
-    world.s3.onHead = (key) => {
-      if (denied.has(key)) throw new FaultError('object.denied', 'the bucket policy');
-    };
-    world.startWorker({ listings: 1 });
-    const { id } = await world.request({ now: true });
-    // each is counted once
-    const counts = { listed: 150, missing: 50, phantom: 60, written: 50, tombstones: 58, held: 0 };
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts });
-    expect(await world.found()).toEqual([...world.inBucket(), ...denied].toSorted());
-    const marks = await gapsOf(world.state, BUCKET);
-    expect(marks.flatMap(({ prefix }) => prefix ?? []).toSorted()).toEqual([...denied]);
-  });
-
-  it('a report of such an object compares the others, then fails, and says which key it did not compare', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { both: 5, index: 5 });
-    world.s3.onHead = (key) => {
-      if (key === 'index-00003') throw new FaultError('object.denied', 'the bucket policy');
-    };
-    world.startWorker();
-    const { id } = await world.request({ mode: 'report' });
-    const error = { code: 'object.denied', reason: 'could not compare index-00003: the bucket policy' };
-    expect(await world.ended(id)).toMatchObject({ state: 'failed', error, counts: { phantom: 5 } });
-  });
-
   it('Fix: a key that S3 refused fails the job even if another process ends it, in a report and beside the gaps of eight keys', async () => {
     for (const mode of ['report', 'apply'] as const) {
       const world = await createJobsWorld();
       for (let number = 0; number < 9; number += 1) {
-        await fill(world, { both: 20 }, `a/${number}/`);
+        await world.fill({ both: 20 }, `a/${number}/`);
         await world.has(`a/${number}/refused`, 'index');
       }
-      await fill(world, { both: 300 }, 'z/');
-      slowPages(world);
+      await world.fill({ both: 300 }, 'z/');
+      world.slowPages();
       world.s3.onHead = (key) => {
         if (key.endsWith('refused')) throw new FaultError('object.denied', 'the bucket policy');
       };
@@ -106,30 +64,16 @@ describe('what goes wrong', () => {
       while (((await world.parts(id))[0]?.cursor ?? '') < 'z') await world.run(1_000);
       await world.during(worker.stop());
       world.startWorker();
-      expect(await world.ended(id)).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
+      const reason = `could not compare a/${mode === 'report' ? 0 : 8}/refused: the bucket policy`;
+      const error = { code: 'object.denied', reason };
+      expect(await world.ended(id)).toMatchObject({ state: 'failed', error, counts: { phantom: 9, tombstones: 0 } });
       expect(await gapsOf(world.state, BUCKET)).toHaveLength(mode === 'apply' ? 8 : 1);
     }
   });
 
-  it('a prefix whose HEADs S3 refuses keeps what is behind it waiting, and is asked about seldom', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { index: 300 }, 'secret/');
-    await fill(world, { bucket: 5 }, 'z/');
-    world.s3.onHead = () => {
-      throw new FaultError('object.denied', 'the bucket policy');
-    };
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    await world.run(600_000);
-    expect(await world.parts(id)).toHaveLength(1);
-    expect(world.s3.heads.length).toBeLessThan(2 * 100 * 14);
-    world.s3.onHead = () => {};
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: 5, tombstones: 300 } });
-  });
-
   it('answers of S3 that always come too late are waited out and not repeated in a loop', async () => {
     const world = await createJobsWorld();
-    await fill(world, { bucket: 5 });
+    await world.fill({ bucket: 5 });
     let isSlow = true;
     world.s3.onPage = async () => {
       if (isSlow) await world.clock.sleep(31_000);
@@ -146,7 +90,7 @@ describe('what goes wrong', () => {
 
   it('a listing that is out of order fails the job after three tries, naming the key, and deletes nothing', async () => {
     const world = await createJobsWorld();
-    await fill(world, { index: 60, both: 60 });
+    await world.fill({ index: 60, both: 60 });
     world.s3.pageSize = 20;
     world.s3.onPage = (_page, { after }) => {
       if (after > 'both-00030') throw new FaultError('listing.disorder', 'b before a');
@@ -160,7 +104,7 @@ describe('what goes wrong', () => {
 
   it('a turn that never ends is ended, and fails its job after three', async () => {
     const world = await createJobsWorld();
-    await fill(world, { bucket: 5 });
+    await world.fill({ bucket: 5 });
     world.startWorker({
       turn: (_request, _controls, signal) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
@@ -171,16 +115,19 @@ describe('what goes wrong', () => {
     });
   });
 
-  it('a beginning that fails because of the job is tried three times, some seconds apart', async () => {
+  it.each([
+    ['what a bucket refuses to a person fails it at once', 'object.denied', 1],
+    ['what the job itself is to blame for is tried three times, some seconds apart', 'listing.disorder', 3],
+  ] as const)('before a job begins, %s', async (_, code, tries) => {
     const world = await createJobsWorld();
     world.s3.onPage = () => {
-      throw new FaultError('listing.disorder', 'b before a');
+      throw new FaultError(code, 'said S3');
     };
     world.startWorker();
     const { id } = await world.request({ now: true });
     await world.run(15_000);
-    expect(await world.job(id)).toMatchObject({ state: 'queued', fruitless: 2 });
-    expect(await world.ended(id)).toMatchObject({ state: 'failed', error: { code: 'listing.disorder' } });
-    expect(world.s3.pages.length).toBe(3);
+    expect(world.s3.pages).toHaveLength(Math.min(tries, 2));
+    expect(await world.ended(id)).toMatchObject({ state: 'failed', error: { code } });
+    expect(world.s3.pages).toHaveLength(tries);
   });
 });

@@ -11,8 +11,6 @@ import { createSweep } from '../../src/observing/sweep.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
-import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
-import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
 const MINUTE_MS = 60_000;
 const RUN_MAX_MS = 45 * MINUTE_MS;
@@ -23,7 +21,14 @@ function ruleOf(more: Partial<LifecycleRule> = {}): LifecycleRule {
   return { id: 'r', isEnabled: true, prefix: '', tags: {}, ...more };
 }
 
-async function setUp(rules: readonly LifecycleRule[] | FaultError, source: BucketSource = 'routed') {
+type VisitParts = Parameters<typeof createVisitLifecycle>[0];
+
+/** `parts`: what the visits use instead of the world's own. */
+async function setUp(
+  rules: readonly LifecycleRule[] | FaultError,
+  source: BucketSource = 'routed',
+  parts: (world: Pick<VisitParts, 'clock'>) => Partial<VisitParts> = () => ({}),
+) {
   const world = await createObservingWorld({ source });
   const { state, objects, maintenance, scan, clock, telemetry, storage, observe } = world;
   const gaps = createGapReports({ state, clock, telemetry });
@@ -35,7 +40,8 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
       return rules;
     },
   };
-  const visit = createVisitLifecycle({ state, objects, maintenance, scan, lifecycle, observe, gaps, clock, telemetry });
+  const own = { state, objects, maintenance, scan, lifecycle, observe, gaps, clock, telemetry };
+  const visit = createVisitLifecycle({ ...own, ...parts(world) });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', visit);
   return {
     ...world,
@@ -156,45 +162,32 @@ describe('lifecycle expirations that nobody tells', () => {
   });
 });
 
-describe('a check', () => {
-  it('Fix: marks the bucket at its bound, however many documents do not fit a rule, and leaves later buckets their turn', async () => {
-    const { state } = createMemoryStore();
-    const clock = createFakeClock({ autoAdvance: true });
-    const telemetry = createFakeTelemetry();
-    for (const bucket of ['aaa', 'bbb']) await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source: 'routed' }));
-    let pages = 0;
-    let pageMs = 50;
-    const marked: string[] = [];
-    const visit = createVisitLifecycle({
-      state,
-      maintenance: { expiring: async () => [] },
-      objects: {
-        async search({ bucket, limit }) {
-          if (bucket === 'bbb') return [];
-          pages += 1;
-          await clock.sleep(pageMs);
-          return Array.from({ length: limit }, () => live('aaa', 'of other tags', { tags: {} }));
-        },
+it('Fix: a check marks the bucket at its bound, however many documents do not fit a rule, and leaves later buckets their turn', async () => {
+  let [pages, pageMs] = [0, 50];
+  const marked: string[] = [];
+  const { state, clock, check } = await setUp([ruleOf({ expiresAfterDays: 1, tags: { class: 'tmp' } })], 'routed', (world) => ({
+    objects: {
+      async search({ bucket, limit }) {
+        if (bucket !== 'aaa') return [];
+        pages += 1;
+        await world.clock.sleep(pageMs);
+        return Array.from({ length: limit }, () => live('aaa', 'of other tags', { tags: {} }));
       },
-      scan: { countLive: async () => 1_000_000 },
-      lifecycle: { rulesOf: async () => [ruleOf({ expiresAfterDays: 1, tags: { class: 'tmp' } })] },
-      observe: () => Promise.reject(new Error('nothing is observed')),
-      gaps: { report: async ({ bucket }) => void marked.push(bucket) },
-      clock,
-      telemetry,
-    });
-    const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', visit);
-    await sweep(never);
-    // a hundred thousand documents, of which the first page was of those with a time of expiration
-    expect([pages, marked]).toEqual([999, ['aaa']]);
-    for (const bucket of ['aaa', 'bbb']) expect((await readRecord(state, refs.bucket(bucket)))?.lifecycle).toBeDefined();
-    pageMs = 3_000;
-    await clock.sleep(DAY_MS);
-    const beginMs = clock.monotonicMs();
-    await sweep(never);
-    expect(clock.monotonicMs() - beginMs).toBe(5 * MINUTE_MS);
-    expect(marked).toEqual(['aaa', 'aaa']);
-  });
+    },
+    scan: { countLive: async () => 1_000_000 },
+    gaps: { report: async ({ bucket }) => void marked.push(bucket) },
+  }));
+  for (const bucket of ['aaa', 'bbb']) await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source: 'routed' }));
+  await check();
+  // a hundred thousand documents, of which the first page was of those with a time of expiration
+  expect([pages, marked]).toEqual([999, ['aaa']]);
+  for (const bucket of ['aaa', 'bbb']) expect((await readRecord(state, refs.bucket(bucket)))?.lifecycle).toBeDefined();
+  pageMs = 3_000;
+  await clock.sleep(DAY_MS);
+  const beginMs = clock.monotonicMs();
+  await check();
+  expect(clock.monotonicMs() - beginMs).toBe(5 * MINUTE_MS);
+  expect(marked).toEqual(['aaa', 'aaa']);
 });
 
 describe('rules that', () => {
@@ -209,26 +202,16 @@ describe('rules that', () => {
     expect(world.telemetry.recorded('requestFailed')).toEqual([['read the lifecycle rules of a bucket', 'lifecycle.denied', '403']]);
   });
 
-  it('cannot be read now are asked for again after five minutes, not every minute', async () => {
+  it('cannot be read now are asked for again after five minutes, not every minute, and at once after a run that was stopped', async () => {
     const world = await setUp(new FaultError('s3.unavailable', '503'));
+    await expect(world.stoppedCheck()).rejects.toThrow('503');
     for (let minutes = 0; minutes < 10; minutes += 1) {
       await world.check();
       await world.clock.sleep(MINUTE_MS);
     }
-    expect(world.reads()).toBe(2);
+    expect(world.reads()).toBe(1 + 2);
     expect(await world.record()).toBeUndefined();
-    expect(world.telemetry.logged('sweep ended')[0]).toEqual({
-      sweep: 'lifecycle',
-      bucket: 'photos',
-      result: 's3.unavailable',
-      objects: 0,
-    });
-  });
-
-  it('are asked for again at once after a run that was stopped', async () => {
-    const world = await setUp(new FaultError('s3.unavailable', '503'));
-    await expect(world.stoppedCheck()).rejects.toThrow('503');
-    await world.check();
-    expect(world.reads()).toBe(2);
+    const ended = { sweep: 'lifecycle', bucket: 'photos', result: 's3.unavailable', objects: 0 };
+    expect(world.telemetry.logged('sweep ended')[0]).toEqual(ended);
   });
 });

@@ -55,14 +55,10 @@ describe('a wait that a fast clock has dated', () => {
 });
 
 describe('a job', () => {
-  it('that has nothing to wait for compares at once, and covers nothing', () => {
-    expect(after(queued, 'compare')).toMatchObject({ state: 'running', startedAtMs: 3 });
-    expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();
-  });
-
-  it('begins with one part, and has none once it has ended', () => {
+  it('that has nothing to wait for compares at once, with one part, and covers nothing; once it has ended it has no part', () => {
     const comparing = after(queued, 'compare');
-    expect(comparing.parts).toEqual([{ cursor: '' }]);
+    expect(comparing).toMatchObject({ state: 'running', startedAtMs: 3, parts: [{ cursor: '' }] });
+    expect(comparing.coversBeforeMs).toBeUndefined();
     for (const end of ['finish', 'cancel', 'fail'] as const) expect(after(comparing, end)).not.toHaveProperty('parts');
   });
 

@@ -112,9 +112,12 @@ async function setUp(deadLetterQueues: readonly FakeDeadLetterQueue[] = [{ queue
 }
 
 describe('letters in the dead-letter queue', () => {
-  it('open a loss gap of their bucket when SQS moved them, each once', async () => {
+  it('open a loss gap of their bucket when SQS moved them, each once, and are told again when it could not be stored', async () => {
     const world = await setUp();
     await world.move();
+    world.failPuts(true);
+    await world.look();
+    world.failPuts(false);
     await world.look();
     await world.look();
     expect(await world.gapCount()).toBe(1);
@@ -150,16 +153,6 @@ describe('letters in the dead-letter queue', () => {
     expect(await world.gapCount()).toBe(1);
     for (let hours = 0; hours < 30; hours += 1) await world.look(HOUR_MS);
     expect(await world.gapCount()).toBe(2);
-  });
-
-  it('are told again when their gap could not be stored', async () => {
-    const world = await setUp();
-    await world.move();
-    world.failPuts(true);
-    await world.look();
-    world.failPuts(false);
-    await world.look();
-    expect(await world.gapCount()).toBe(1);
   });
 
   it('are forgotten when they are gone, and not while another reader hides them', async () => {
@@ -231,24 +224,24 @@ describe('a letter that SQS moved and that is discarded', () => {
   });
 });
 
-describe('more letters than can be read', () => {
-  it('leave the buckets of other queues alone', async () => {
-    const world = await setUp([
-      { queueUrl: DLQ, of: [QUEUE] },
-      { queueUrl: SECOND_DLQ, of: [SECOND], attributes: { visible: 1_001 } },
-    ]);
-    const nowMs = world.clock.nowMs();
-    await world.connect('photos', { eventQueues: [{ queueUrl: QUEUE, atMs: nowMs }] });
-    await world.connect('docs', { eventQueues: [{ queueUrl: SECOND, atMs: nowMs }] });
-    await world.connect('quiet');
-    await world.look();
-    expect((await world.gaps()).map(({ bucket }) => bucket)).toEqual(['docs', 'quiet']);
-  });
+it('more letters than can be read leave the buckets of other queues alone', async () => {
+  const world = await setUp([
+    { queueUrl: DLQ, of: [QUEUE] },
+    { queueUrl: SECOND_DLQ, of: [SECOND], attributes: { visible: 1_001 } },
+  ]);
+  const nowMs = world.clock.nowMs();
+  await world.connect('photos', { eventQueues: [{ queueUrl: QUEUE, atMs: nowMs }] });
+  await world.connect('docs', { eventQueues: [{ queueUrl: SECOND, atMs: nowMs }] });
+  await world.connect('quiet');
+  await world.look();
+  expect((await world.gaps()).map(({ bucket }) => bucket)).toEqual(['docs', 'quiet']);
 });
 
 describe('the reading of a dead-letter queue', () => {
-  it('is done by one worker when the number has changed, and every ten minutes', async () => {
+  it('is done by one worker when the number has changed, and every ten minutes, but not while the queue is empty', async () => {
     const world = await setUp();
+    for (let hours = 0; hours < 3; hours += 1) await world.look(HOUR_MS);
+    expect(world.receives).toEqual([]);
     await world.move();
     await world.look();
     const once = world.receives.length;
@@ -257,12 +250,6 @@ describe('the reading of a dead-letter queue', () => {
     for (let rounds = 0; rounds < 20; rounds += 1) await world.look();
     expect(world.receives).toHaveLength(2 * once);
     expect(world.queues.messages(DLQ)[0]?.receiveCount).toBe(2);
-  });
-
-  it('is not done while the queue is empty', async () => {
-    const world = await setUp();
-    for (let hours = 0; hours < 3; hours += 1) await world.look(HOUR_MS);
-    expect(world.receives).toEqual([]);
   });
 
   it('is done once a day where the queue has a redrive policy itself, since each one counts as a receive', async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
 import { jobMadeAt } from '../support/fakes/gap-records.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
@@ -16,7 +15,7 @@ import { createMemoryStore } from '../support/fakes/memory-store.ts';
 describe('the deletion limit', () => {
   it('is not exceeded, and keeps nothing else from being done; a person declines the rest, or allows it to a new job', async () => {
     const world = await createJobsWorld();
-    await fill(world, { both: 5, index: 2_205, bucket: 300 });
+    await world.fill({ both: 5, index: 2_205, bucket: 300 });
     world.startWorker();
     const { id } = await world.request();
     const done = await world.ended(id);
@@ -65,8 +64,8 @@ describe('the deletion limit', () => {
 
   it('gets back what a worker had reserved when its time to stop is over in the middle of a slice', async () => {
     const world = await createJobsWorld({ cutKeysMin: 10_000 });
-    for (let part = 10; part < 40; part += 1) await fill(world, { both: 20, index: 5 }, `${part}/`);
-    slowPages(world);
+    for (let part = 10; part < 40; part += 1) await world.fill({ both: 20, index: 5 }, `${part}/`);
+    world.slowPages();
     const worker = world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
     await world.run(12_000);
@@ -81,7 +80,7 @@ describe('the deletion limit', () => {
   describe('when a person declines after all what was allowed', () => {
     async function allowed() {
       const world = await createJobsWorld();
-      await fill(world, { index: 50 });
+      await world.fill({ index: 50 });
       world.startWorker();
       const { id } = await world.request({ now: true });
       await world.ended(id);
@@ -109,7 +108,7 @@ describe('the deletion limit', () => {
     it('cancels what was allowed to jobs of keys around and within these, and no other job', async () => {
       const { world, id, job } = await allowed();
       await world.jobs.pause(job.id);
-      await fill(world, { index: 2 }, 'a/');
+      await world.fill({ index: 2 }, 'a/');
       const inner = await world.request({ prefix: 'a/', now: true });
       await world.ended(inner.id);
       const ordinary = await world.request();
@@ -126,8 +125,8 @@ describe('the deletion limit', () => {
 describe('pausing and resuming', () => {
   it('ends the turns at their next page, keeps what was done, and goes on from there', async () => {
     const world = await createJobsWorld();
-    await fill(world, { both: 400 });
-    slowPages(world);
+    await world.fill({ both: 400 });
+    world.slowPages();
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
     await world.run(8_000);
@@ -185,8 +184,8 @@ describe('pausing and resuming', () => {
 
   it('and cancelling ends a job with what it has counted', async () => {
     const world = await createJobsWorld();
-    await fill(world, { both: 400 });
-    slowPages(world, 4_000);
+    await world.fill({ both: 400 });
+    world.slowPages(4_000);
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
     await world.run(60_000);
@@ -204,37 +203,22 @@ describe('pausing and resuming', () => {
 
 const MINUTE_MS = 60_000;
 
-describe('the job of a bulk delete that waits for a person', () => {
-  /** It compares, without a limit, and is paused. */
-  async function paused() {
-    const world = await createGapWorld();
-    await world.tell();
-    await world.after(MINUTE_MS);
-    const job = await world.lastJob();
-    const comparing = {
-      state: 'running',
-      startedAtMs: 1,
-      comparingAtMs: 1,
-      coversBeforeMs: world.clock.nowMs(),
-    } as const;
-    await world.setJob(job, { ...comparing, deletions: { reserved: 0 } });
-    await world.jobs.pause(job?.id ?? '');
-    await world.after(15_000);
-    return { world, id: job?.id ?? '', deletions: async (): Promise<JobRecord['deletions']> => (await world.lastJob())?.deletions };
-  }
-
-  it('deletes what was announced when it is resumed', async () => {
-    const { world, id, deletions } = await paused();
-    await world.jobs.resume(id);
-    expect(await deletions()).toEqual({ reserved: 0 });
-  });
-
-  it('Fix: deletes nothing when it is resumed after a loss was reported', async () => {
-    const { world, id, deletions } = await paused();
-    await world.tell({ kind: 'loss' });
-    await world.jobs.resume(id);
-    expect(await deletions()).toEqual({ limit: 0, reserved: 0 });
-  });
+it.each([
+  ['what was announced when it is resumed', undefined, { reserved: 0 }],
+  ['nothing when it is resumed after a loss was reported', 'loss', { limit: 0, reserved: 0 }],
+] as const)('Fix: the job of a bulk delete that waits for a person deletes %s', async (_, kind, deletions) => {
+  const world = await createGapWorld();
+  await world.tell();
+  await world.after(MINUTE_MS);
+  const job = await world.lastJob();
+  // it compares, without a limit
+  const comparing = { state: 'running', startedAtMs: 1, comparingAtMs: 1, coversBeforeMs: world.clock.nowMs() } as const;
+  await world.setJob(job, { ...comparing, deletions: { reserved: 0 } });
+  await world.jobs.pause(job!.id);
+  await world.after(15_000);
+  if (kind !== undefined) await world.tell({ kind });
+  await world.jobs.resume(job!.id);
+  expect((await world.lastJob())?.deletions).toEqual(deletions);
 });
 
 const ID = 'job-000000001-000000000001';

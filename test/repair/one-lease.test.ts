@@ -5,7 +5,6 @@ import type { Clock } from '../../src/process/clock.ts';
 import { createClaimJob } from '../../src/repair/job-lease.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { BUCKET } from '../support/worlds/ingest.ts';
-import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { createJobsWorld, type JobsWorld, type Tap } from '../support/worlds/jobs.ts';
 
 /** A process that can be suspended: nothing of it goes on meanwhile, while the world's time does. */
@@ -34,11 +33,12 @@ function createSuspendable(world: JobsWorld) {
   };
 }
 
-describe('a process that is suspended while another one finishes its job', () => {
-  it.each(['apply', 'report'] as const)('writes nothing when it is resumed (%s)', async (mode) => {
+it.each(['apply', 'report'] as const)(
+  'a process that is suspended while another one finishes its job writes nothing when it is resumed (%s)',
+  async (mode) => {
     const world = await createJobsWorld();
-    await fill(world, { both: 60, bucket: 60, index: 60 });
-    slowPages(world, 2_000, 10);
+    await world.fill({ both: 60, bucket: 60, index: 60 });
+    world.slowPages(2_000, 10);
     const first = createSuspendable(world);
     const { id } = await world.request({ now: true, mode });
     await world.run(7_000);
@@ -57,62 +57,51 @@ describe('a process that is suspended while another one finishes its job', () =>
     expect(await world.job(id)).toMatchObject({ state: 'done', finishedAtMs: done.finishedAtMs, counts: { listed: 120 } });
     expect(await world.found()).toEqual(before);
     expect((await world.bucketRecord())?.lastComparedAtMs).toBe(bucket?.lastComparedAtMs);
-  });
-});
+  },
+);
 
-describe('two processes that both believe they hold a job', () => {
-  it('never come about while the first one lives', async () => {
-    const world = await createJobsWorld();
-    const { id } = await world.request({ mode: 'report' });
-    const first = await createClaimJob({ ...world, worker: 'a' })(id);
-    const claim = createClaimJob({ ...world, worker: 'b' });
-    for (let seconds = 0; seconds < 300; seconds += 5) {
-      await world.run(5_000);
-      expect((await claim(id)).kind).not.toBe('taken');
-    }
-    if (first.kind === 'taken') await first.held.release(0);
-    expect((await claim(id)).kind).toBe('taken');
-  });
-
-  it('are one: a change of the other stores nothing, and tells it that the job is lost', async () => {
-    const world = await createJobsWorld();
-    const { id } = await world.request({ mode: 'report' });
-    const { state, clock } = world;
-    let isOut = false;
-    const broken = {
-      ...state,
-      put: (...args: Parameters<typeof state.put>) =>
-        isOut ? Promise.reject(new FaultError('index.unreachable', 'no answer')) : state.put(...args),
-    };
-    const first = await createClaimJob({ state: broken, clock, worker: 'a' })(id);
-    if (first.kind !== 'taken') throw new Error(first.kind);
-    isOut = true;
-    const claim = createClaimJob({ state, clock, worker: 'b' });
-    await clock.advance(21_000);
-    expect((await claim(id)).kind).toBe('leased');
-    await clock.advance(61_000);
-    const second = await claim(id);
-    if (second.kind !== 'taken') throw new Error(second.kind);
-    expect(second.held.job.fruitless).toBe(1);
-    isOut = false;
-    expect(first.held.lost.aborted).toBe(true);
-    expect(await first.held.change((job) => ({ ...job, prefix: 'stolen/' }))).toBe(false);
-    await first.held.release(0);
-    expect(await world.job(id)).toMatchObject({ prefix: '', lease: { worker: expect.stringMatching(/^b\//) } });
-    // a lease that is given up twice is given up once
-    await second.held.release(5);
-    const third = await claim(id);
-    if (third.kind !== 'taken') throw new Error(third.kind);
-    await second.held.release(7);
-    expect(await world.job(id)).toMatchObject({ lease: third.held.job.lease });
-    await third.held.release(9);
-  });
+it('two processes that both believe they hold a job never come about while the first one lives, and are one then: a change of the other stores nothing, and tells it that the job is lost', async () => {
+  const world = await createJobsWorld();
+  const { id } = await world.request({ mode: 'report' });
+  const { state, clock } = world;
+  let isOut = false;
+  const broken = {
+    ...state,
+    put: (...args: Parameters<typeof state.put>) =>
+      isOut ? Promise.reject(new FaultError('index.unreachable', 'no answer')) : state.put(...args),
+  };
+  const first = await createClaimJob({ state: broken, clock, worker: 'a' })(id);
+  if (first.kind !== 'taken') throw new Error(first.kind);
+  const claim = createClaimJob({ state, clock, worker: 'b' });
+  for (let seconds = 0; seconds < 300; seconds += 5) {
+    await world.run(5_000);
+    expect((await claim(id)).kind).not.toBe('taken');
+  }
+  isOut = true;
+  await clock.advance(21_000);
+  expect((await claim(id)).kind).toBe('leased');
+  await clock.advance(61_000);
+  const second = await claim(id);
+  if (second.kind !== 'taken') throw new Error(second.kind);
+  expect(second.held.job.fruitless).toBe(1);
+  isOut = false;
+  expect(first.held.lost.aborted).toBe(true);
+  expect(await first.held.change((job) => ({ ...job, prefix: 'stolen/' }))).toBe(false);
+  await first.held.release(0);
+  expect(await world.job(id)).toMatchObject({ prefix: '', lease: { worker: expect.stringMatching(/^b\//) } });
+  // a lease that is given up twice is given up once
+  await second.held.release(5);
+  const third = await claim(id);
+  if (third.kind !== 'taken') throw new Error(third.kind);
+  await second.held.release(7);
+  expect(await world.job(id)).toMatchObject({ lease: third.held.job.lease });
+  await third.held.release(9);
 });
 
 it('a job that runs although its bucket names another one is set aside with its next turn', async () => {
   const world = await createJobsWorld();
-  await fill(world, { both: 1_000 });
-  slowPages(world, 1_000, 20);
+  await world.fill({ both: 1_000 });
+  world.slowPages(1_000, 20);
   world.startWorker({ listings: 1 });
   const { id } = await world.request({ now: true });
   await world.run(5_000);
@@ -127,7 +116,7 @@ it('a job that runs although its bucket names another one is set aside with its 
 describe('a lease without progress', () => {
   it('fails the job the third time, and names the key after which it stopped', async () => {
     const world = await createJobsWorld();
-    await fill(world, { both: 100 });
+    await world.fill({ both: 100 });
     world.s3.pageSize = 10;
     let deaths = 0;
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) world.startWorker({ name, listings: 1 });
@@ -148,8 +137,8 @@ describe('a lease without progress', () => {
 
   it('is none that was given back at the deadline of a stop, which breaks off what has not ended', async () => {
     const world = await createJobsWorld();
-    await fill(world, { both: 100 });
-    slowPages(world, 60_000, 10);
+    await world.fill({ both: 100 });
+    world.slowPages(60_000, 10);
     const { id } = await world.request({ now: true });
     for (let stops = 0; stops < 5; stops += 1) {
       const worker = world.startWorker();
@@ -160,40 +149,28 @@ describe('a lease without progress', () => {
       const given = await world.job(id);
       expect([given?.lease, given?.fruitless]).toEqual([undefined, 0]);
     }
-    slowPages(world, 10, 10);
+    world.slowPages(10, 10);
     world.startWorker();
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 100 } });
   });
 });
 
-// Workers whose clocks are wrong, by a day in both directions: what they leave behind blocks a job no longer than that of others.
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-
-/** A job of some 20 pages, whose only worker has a wrong clock and dies after five seconds. */
-async function afterDeath(wrongMs: number) {
+/** What workers whose clocks are wrong leave behind blocks a job no longer than what others leave. */
+it.each([
+  ['a day fast', 86_400_000],
+  ['a day slow', -86_400_000],
+])('Fix: a worker that dies during a turn with a clock that is %s blocks its job for minutes', async (_, wrongMs) => {
   const world = await createJobsWorld();
-  await fill(world, { both: 400 });
-  slowPages(world);
+  await world.fill({ both: 400 });
+  world.slowPages();
   const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + wrongMs };
   const dying = world.startWorker({ name: 'dying', listings: 1, clock });
   const { id } = await world.request({ now: true });
   await world.run(5_000);
   dying.kill();
   expect(await world.job(id)).toMatchObject({ lease: {}, state: 'running' });
-  return { world, id };
-}
-
-describe('a worker that dies during a turn', () => {
-  it.each([
-    ['a day fast', DAY_MS],
-    ['a day slow', -DAY_MS],
-  ])('Fix: with a clock that is %s blocks its job for minutes', async (_, wrongMs) => {
-    const { world, id } = await afterDeath(wrongMs);
-    for (const name of ['a', 'b', 'c']) world.startWorker({ name, listings: 1 });
-    // it is due after 20 s, its lease is watched for a minute, and the pages take 20 s
-    await world.run(20_000 + 60_000 + 40_000);
-    expect(await world.job(id)).toMatchObject({ state: 'done', counts: { listed: 400 } });
-  });
+  for (const name of ['a', 'b', 'c']) world.startWorker({ name, listings: 1 });
+  // it is due after 20 s, its lease is watched for a minute, and the pages take 20 s
+  await world.run(20_000 + 60_000 + 40_000);
+  expect(await world.job(id)).toMatchObject({ state: 'done', counts: { listed: 400 } });
 });

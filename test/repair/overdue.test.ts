@@ -12,24 +12,15 @@ import { bucketRecord } from '../support/worlds/reindex.ts';
 const DAY_MS = 86_400_000;
 const denied = new FaultError('lifecycle.denied', 'AccessDenied');
 
-const ruleOf = (more: Partial<LifecycleRule>): LifecycleRule => ({
-  id: 'r',
-  isEnabled: true,
-  prefix: '',
-  tags: {},
-  expiresAfterDays: 10,
-  ...more,
-});
+const RULE: LifecycleRule = { id: 'r', isEnabled: true, prefix: '', tags: {}, expiresAfterDays: 10 };
+const ruleOf = (more: Partial<LifecycleRule>): LifecycleRule => ({ ...RULE, ...more });
 
 function lifecycleOf(
   rules: readonly LifecycleRule[] | FaultError,
   uploads?: FaultError | Awaited<ReturnType<BucketLifecycle['uploadsOf']>>,
 ): BucketLifecycle {
-  const answer = async <Value>(value: Value | FaultError): Promise<Value> => {
-    if (value instanceof FaultError) throw value;
-    return value;
-  };
-  return { rulesOf: async () => answer(rules), uploadsOf: async () => answer(uploads) };
+  const answer = <Value>(value: Value | FaultError) => (value instanceof FaultError ? Promise.reject(value) : Promise.resolve(value));
+  return { rulesOf: () => answer(rules), uploadsOf: () => answer(uploads) };
 }
 
 async function setUp() {
@@ -83,9 +74,8 @@ describe('what should have expired', () => {
     expect(await world.look(lifecycleOf(denied, uploads))).toEqual({ uploads });
     expect(await world.look(lifecycleOf([ruleOf({})], denied))).toEqual({ expired: { rule: 'r', objects: 1, bytes: 100 } });
     expect(world.telemetry.recorded('requestFailed')).toEqual([]);
-    expect(await world.look(lifecycleOf(new FaultError('s3.throttled', 'SlowDown'), new FaultError('s3.throttled', 'SlowDown')))).toEqual(
-      {},
-    );
+    const throttled = new FaultError('s3.throttled', 'SlowDown');
+    expect(await world.look(lifecycleOf(throttled, throttled))).toEqual({});
     expect(world.telemetry.recorded('requestFailed')).toHaveLength(2);
   });
 

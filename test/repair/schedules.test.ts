@@ -47,17 +47,6 @@ function createWork() {
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('schedules', () => {
-  it('run what never ran at once, and then once an interval', async () => {
-    const { clock, worker } = setUp();
-    const schedules = worker();
-    const ran: boolean[] = [];
-    for (const waitMs of [0, 1, 59 * MINUTE_MS, MINUTE_MS]) {
-      await clock.advance(waitMs);
-      ran.push(await schedules.runIfDue(purge, async () => {}, never));
-    }
-    expect(ran).toEqual([true, false, false, true]);
-  });
-
   it('let exactly one of many workers run what all find due at one moment', async () => {
     const { clock, worker } = setUp();
     const workers = Array.from({ length: 20 }, () => worker());

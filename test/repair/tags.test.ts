@@ -194,18 +194,16 @@ describe('a turn that fills in', () => {
   });
 });
 
-describe('a job', () => {
-  it('fills in the enrichment of a bucket that asks for it from now on', async () => {
-    const world = await createJobsWorld();
-    for (const key of ['a', 'b']) await world.has(key, 'both');
-    for (const [key, state] of world.s3.objects) world.s3.objects.set(key, { ...state, ...content });
-    await updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
-    world.startWorker();
-    const report = await world.request({ mode: 'report' });
-    expect(await world.ended(report.id)).toMatchObject({ counts: { equal: 2, unenriched: 2, head_requests: 0 } });
-    const { id } = await world.request({ now: true, fill: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { equal: 2, unenriched: 0, written: 2, head_requests: 2 } });
-    const stored = await world.store.objects.getMany(BUCKET, ['a', 'b']);
-    expect(stored).toMatchObject([{ tags: { colour: 'red' } }, { tags: { colour: 'red' } }]);
-  });
+it('a job fills in the enrichment of a bucket that asks for it from now on', async () => {
+  const world = await createJobsWorld();
+  for (const key of ['a', 'b']) await world.has(key, 'both');
+  for (const [key, state] of world.s3.objects) world.s3.objects.set(key, { ...state, ...content });
+  await updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
+  world.startWorker();
+  const report = await world.request({ mode: 'report' });
+  expect(await world.ended(report.id)).toMatchObject({ counts: { equal: 2, unenriched: 2, head_requests: 0 } });
+  const { id } = await world.request({ now: true, fill: true });
+  expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { equal: 2, unenriched: 0, written: 2, head_requests: 2 } });
+  const stored = await world.store.objects.getMany(BUCKET, ['a', 'b']);
+  expect(stored).toMatchObject([{ tags: { colour: 'red' } }, { tags: { colour: 'red' } }]);
 });

@@ -66,47 +66,37 @@ describe('the deletion limit', () => {
   });
 });
 
-describe('a turn ends', () => {
-  it('when its time is over', async () => {
-    const world = await createReindexWorld();
-    world.s3.pageSize = 10;
-    for (const key of numbered(50)) world.put(key);
-    world.s3.onPage = () => world.clock.advance(1_000);
-    const result = await world.run({}, { isOver: () => world.clock.monotonicMs() >= 3_000 });
-    expect(result).toMatchObject({ done: false, counts: { listed: 30 } });
-    const { counts } = await runAll(world, { after: result.cursor });
-    expect(counts.listed).toBe(20);
-  });
-
-  it('asks for no page after the last that it is going to use', async () => {
-    const world = await createReindexWorld();
-    world.s3.pageSize = 10;
-    for (const key of numbered(50)) world.put(key);
-    await world.run({ upTo: 'k00005' });
-    expect(world.s3.pages).toHaveLength(1);
-  });
+it('a turn asks for no page after the last that it is going to use, and ends when its time is over', async () => {
+  const world = await createReindexWorld();
+  world.s3.pageSize = 10;
+  for (const key of numbered(50)) world.put(key);
+  await world.run({ upTo: 'k00005' });
+  expect(world.s3.pages).toHaveLength(1);
+  world.s3.onPage = () => world.clock.advance(1_000);
+  const result = await world.run({}, { isOver: () => world.clock.monotonicMs() >= 3_000 });
+  expect(result).toMatchObject({ done: false, counts: { listed: 30 } });
+  const { counts } = await runAll(world, { after: result.cursor });
+  expect(counts.listed).toBe(20);
 });
 
-describe('the slices in flight', () => {
-  it('are many while one turn runs, and one of each while eight run', async () => {
-    const world = await createReindexWorld();
-    world.s3.pageSize = 1;
-    for (const key of numbered(100)) world.put(key);
-    const gate = Promise.withResolvers<void>();
-    world.hooks.beforeWrite = () => gate.promise;
-    const listed = async (): Promise<number> => {
-      for (let tick = 0; tick < 100; tick += 1) await setImmediate();
-      return world.s3.pages.length;
-    };
-    const turns: Promise<TurnEnd>[] = [world.run({ upTo: 'k00010' })];
-    // one page more is requested while the others are settled
-    expect(await listed()).toBe(6 + 1);
-    for (let turn = 1; turn < 8; turn += 1) turns.push(world.run({ after: `k000${turn}0`, upTo: `k000${turn + 1}0` }));
-    expect(await listed()).toBe(6 + 1 + 7 * (1 + 1));
-    gate.resolve();
-    await Promise.all(turns);
-    expect((await world.found()).slice(0, 81)).toEqual(world.bucketHolds().slice(0, 81));
-  });
+it('the slices in flight are many while one turn runs, and one of each while eight run', async () => {
+  const world = await createReindexWorld();
+  world.s3.pageSize = 1;
+  for (const key of numbered(100)) world.put(key);
+  const gate = Promise.withResolvers<void>();
+  world.hooks.beforeWrite = () => gate.promise;
+  const listed = async (): Promise<number> => {
+    for (let tick = 0; tick < 100; tick += 1) await setImmediate();
+    return world.s3.pages.length;
+  };
+  const turns: Promise<TurnEnd>[] = [world.run({ upTo: 'k00010' })];
+  // one page more is requested while the others are settled
+  expect(await listed()).toBe(6 + 1);
+  for (let turn = 1; turn < 8; turn += 1) turns.push(world.run({ after: `k000${turn}0`, upTo: `k000${turn + 1}0` }));
+  expect(await listed()).toBe(6 + 1 + 7 * (1 + 1));
+  gate.resolve();
+  await Promise.all(turns);
+  expect((await world.found()).slice(0, 81)).toEqual(world.bucketHolds().slice(0, 81));
 });
 
 // Missing objects that are written without reading what is stored: the store's refusal takes the place of the read.
@@ -158,33 +148,21 @@ describe('an object for which the scan shows no document', () => {
   });
 });
 
-/** A report during which the event of a change arrives after a second, as events do. */
-async function reportWith(world: ReindexWorld, arrives: () => Promise<unknown>) {
-  const running = world.run({ mode: 'report' });
-  await world.clock.advance(1_000);
-  await arrives();
-  await world.clock.advance(4_000);
-  return running;
-}
-
 describe('a report on changes whose events are on their way', () => {
-  it('finds no phantom of an object that was deleted a moment ago, and asks S3 nothing about it', async () => {
+  it('finds nothing of an object that was deleted a moment ago, about which it asks S3 nothing, nor of a multipart upload that was completed then, whose LastModified is that of its beginning', async () => {
     const world = await createReindexWorld();
-    await world.index('a', present);
-    const { counts } = await reportWith(world, () => world.index('a', { present: false }, { ageMs: 0 }));
-    expect(counts).toMatchObject({ phantom: 0, head_requests: 0 });
-  });
-
-  it('finds nothing missing or stale after a multipart upload that was completed a moment ago, whose LastModified is that of its beginning', async () => {
-    const world = await createReindexWorld();
+    await world.index('deleted', present);
     const created = world.put('created', { etag: 'abc-12' });
     const replaced = world.put('replaced', { etag: 'abc-12' });
     await world.index('replaced', present);
-    const { counts } = await reportWith(world, async () => {
-      await world.index('created', created, { ageMs: 0 });
-      await world.index('replaced', replaced, { ageMs: 0 });
-    });
-    expect(counts).toMatchObject({ listed: 2, equal: 2, missing: 0, stale: 0 });
+    const running = world.run({ mode: 'report' });
+    // as events do
+    await world.clock.advance(1_000);
+    await world.index('deleted', { present: false }, { ageMs: 0 });
+    await world.index('created', created, { ageMs: 0 });
+    await world.index('replaced', replaced, { ageMs: 0 });
+    await world.clock.advance(4_000);
+    expect((await running).counts).toMatchObject({ listed: 2, equal: 2, missing: 0, stale: 0, phantom: 0, head_requests: 0 });
   });
 
   it('waits for many pages at the same time', async () => {

@@ -1,5 +1,4 @@
 /** A state store, gaps, jobs and the round that closes them, in manual time. */
-import type { BucketSource } from '../../../src/records/bucket.ts';
 import type { Fault } from '../../../src/base/fault.ts';
 import { markId, type GapReport } from '../../../src/records/dirty.ts';
 import { jobSchema, type JobRecord } from '../../../src/records/job.ts';
@@ -29,12 +28,8 @@ export function closeGapsOf(
   return createCloseGaps({ ...parts, ...more });
 }
 
-export interface GapWorldOptions {
-  readonly wrap?: (state: StateStore) => StateStore;
-}
-
-/** Creates the world with one connected bucket, `photos`. */
-export async function createGapWorld({ wrap = (state) => state }: GapWorldOptions = {}) {
+/** Creates the world with one connected bucket, `photos`. `wrap`: its store as the jobs and the round see it. */
+export async function createGapWorld({ wrap = (state) => state }: { readonly wrap?: (state: StateStore) => StateStore } = {}) {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
@@ -56,8 +51,8 @@ export async function createGapWorld({ wrap = (state) => state }: GapWorldOption
     clock,
     telemetry,
     jobs,
-    async connect(bucket: string, source: BucketSource = 'routed') {
-      await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source }));
+    async connect(bucket: string) {
+      await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source: 'routed' }));
     },
     /** Tells of a gap now. */
     async tell(more: Partial<GapReport> = {}) {
@@ -67,12 +62,6 @@ export async function createGapWorld({ wrap = (state) => state }: GapWorldOption
       await told;
     },
     round: () => round(never),
-    /** The round of a process whose clock is this much ahead. */
-    fast(aheadMs: number) {
-      const own = { ...clock, nowMs: () => clock.nowMs() + aheadMs };
-      const ofFast = createCloseGaps({ state: wrapped, startJob, askToRepair, clock: own, telemetry });
-      return { round: () => ofFast(never) };
-    },
     async after(waitMs: number) {
       await clock.advance(waitMs);
       await round(never);

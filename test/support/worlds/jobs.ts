@@ -14,6 +14,7 @@ import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { withVirtualDelays } from '../fakes/virtual-delays.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
+import { guarded } from '../fakes/guarded.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
 import { reindexRequest } from '../requests.ts';
@@ -41,11 +42,6 @@ interface WorkerOptions {
   readonly clock?: Clock;
 }
 
-interface WorldOptions {
-  readonly cutKeysMin?: number;
-  readonly store?: Store;
-}
-
 /** A job with its counts as they are shown. */
 export type EndedJob = Omit<JobRecord, 'counts'> & { readonly counts?: ShownCounts };
 
@@ -56,10 +52,10 @@ export function endedJob({ counts, ...job }: JobRecord): EndedJob {
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;
 
 /** Creates the world: the bucket is connected, nothing is in it, and no worker runs. */
-export async function createJobsWorld(options: WorldOptions = {}) {
+export async function createJobsWorld({ cutKeysMin }: { readonly cutKeysMin?: number } = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
-  const store = options.store ?? createMemoryStore();
+  const store = createMemoryStore();
   const { state } = store;
   const s3 = createFakeBucketS3(clock);
   await store.objects.createBucket(BUCKET);
@@ -95,7 +91,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       indexIsSlow,
       worker: name,
       listings,
-      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps, lookForOverdue }),
+      ...defined({ cutKeysMin, lookAtGaps, lookForOverdue }),
     });
     role.start();
     /** Nothing of it goes out any more, and no call of it ends. */
@@ -167,6 +163,19 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     await store.objects.write([{ document, equalClock: 'accept' }]);
   }
 
+  /** Numbered keys of each kind: objects that the index does not know, those that it knows, and documents without an object. */
+  async function fill(shares: { readonly bucket?: number; readonly both?: number; readonly index?: number }, prefix = ''): Promise<void> {
+    for (const where of ['bucket', 'both', 'index'] as const)
+      for (let number = 0; number < (shares[where] ?? 0); number += 1)
+        await has(`${prefix}${where}-${String(number).padStart(5, '0')}`, where);
+  }
+
+  /** Pages that take so long that a job is seen on its way. */
+  function slowPages(pageMs = 1_000, pageSize = 20): void {
+    s3.pageSize = pageSize;
+    s3.onPage = () => clock.sleep(pageMs);
+  }
+
   /** Keys that searches find. */
   async function found(): Promise<readonly string[]> {
     return (await store.scan.scan(BUCKET, { prefix: '', after: '', limit: 10_000 })).map(({ key }) => key);
@@ -191,6 +200,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     job,
     parts,
     has,
+    fill,
+    slowPages,
     found,
     inBucket,
     tidy,
@@ -222,11 +233,7 @@ function never<Answer>(): Promise<Answer> {
 function tapState(state: StateStore, tap: Tap, dead: AbortSignal): StateStore {
   const life = { tap, dead };
   return {
-    get: (...args) => (dead.aborted ? never() : state.get(...args)),
-    version: (...args) => (dead.aborted ? never() : state.version(...args)),
-    list: (...args) => (dead.aborted ? never() : state.list(...args)),
-    due: (...args) => (dead.aborted ? never() : state.due(...args)),
-    count: (...args) => (dead.aborted ? never() : state.count(...args)),
+    ...guarded(state, () => (dead.aborted ? never() : undefined)),
     put: (...args) => tapCall(life, `put ${args[0].id}`, () => state.put(...args)),
     remove: (...args) => tapCall(life, `remove ${args[0]}`, () => state.remove(...args)),
   };

@@ -155,15 +155,8 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   const questioned: number[] = [];
   const questionProof = (_bucket: unknown, changedAtMs: number): void => void questioned.push(changedAtMs);
   const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry, circuits, questionProof });
-  const reserved: number[] = [];
   const controls: TurnControls = {
-    tombstones: {
-      ...allowance(),
-      reserve: async (count) => {
-        reserved.push(count);
-        return count;
-      },
-    },
+    tombstones: allowance(),
     leave: () => Promise.resolve(false),
     shouldEnd: () => false,
     isOver: () => false,
@@ -175,14 +168,7 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     more: Partial<TurnControls> = {},
     signal = new AbortController().signal,
   ): Promise<TurnEnd & { readonly counts: ShownCounts }> {
-    const whole = {
-      bucket: { ...bucketRecord, bucket },
-      prefix: '',
-      after: '',
-      mode: 'apply',
-      fill: false,
-      tags: false,
-    } as const;
+    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
     const end = await turn({ ...whole, ...request }, { ...controls, ...more }, signal);
     return { ...end, counts: shownCounts(end.counts) };
   }
@@ -208,18 +194,8 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     { ageMs = 3_600_000, ...more }: Partial<ObjectDocument> & { readonly ageMs?: number } = {},
   ): ObjectDocument {
     const atMs = clock.nowMs() - ageMs;
-    const facts = {
-      bucket,
-      key,
-      state,
-      clock: clockOfMs(atMs),
-      settled: true,
-      source: 'native',
-      cause: {},
-      stateAtMs: atMs,
-      nowMs: atMs,
-    } as const;
-    return { ...documentOf(facts), ...more };
+    const facts = { bucket, key, state, clock: clockOfMs(atMs), settled: true, source: 'native' } as const;
+    return { ...documentOf({ ...facts, cause: {}, stateAtMs: atMs, nowMs: atMs }), ...more };
   }
 
   /** Writes such a document into the index. */
@@ -250,7 +226,6 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     store,
     s3,
     hooks,
-    reserved,
     /** The times of changes of which no event may have come. */
     questioned,
     run,
