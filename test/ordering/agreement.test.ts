@@ -123,6 +123,7 @@ describe('both sides walked together', () => {
           for (let listedFrom = 0, isWhole = false; !isWhole;) {
             const inHand = documents.slice(0, Math.max(used + 1, Math.ceil((used + 1) / scan) * scan));
             const slice = compareSides({
+              ...whole,
               listed,
               listedFrom,
               documents: inHand,
@@ -130,9 +131,6 @@ describe('both sides walked together', () => {
               isDocumentsEnd: inHand.length === documents.length,
               through: isLast ? undefined : listed.at(-1)!.key,
               headsMax,
-              findsEqual: false,
-              enrich: 'none',
-              needsHead: whole.needsHead,
             });
             found.push(...slice.comparedKeys.map(({ kind, key }) => `${kind} ${key}`));
             if (slice.lastKey !== undefined) lastKeys.push(slice.lastKey);

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { ANSWER_LIFE_MS } from '../../src/ordering/constants.ts';
+import { addCounts, noCounts, shownCounts, type ReconcileCounts } from '../../src/records/comparison.ts';
+import type { TurnControls } from '../../src/repair/reconcile-turn.ts';
+import type { ObjectIndex } from '../../src/store/store.ts';
 import { createReindexWorld } from '../support/worlds/reindex.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
@@ -170,40 +173,6 @@ it('a listing that fails deletes nothing from there on, and keeps what was compa
   expect(await world.found()).toEqual(['a e', 'b e', 'bb e', 'z e']);
 });
 
-describe('a store that fails', () => {
-  it('leaves the cursor before what is not durable', async () => {
-    const world = await createReindexWorld();
-    world.s3.pageSize = 2;
-    for (const key of ['a', 'b', 'c', 'd']) world.put(key, { etag: 'e' });
-    world.hooks.beforeWrite = (writes) => {
-      if (writes.some(({ document }) => document.key === 'd')) throw new FaultError('index.blocked', 'flood stage');
-    };
-    const result = await world.run();
-    expect(result).toMatchObject({
-      done: false,
-      cursor: 'b',
-      fault: { code: 'index.blocked' },
-      counts: { listed: 2, missing: 2, written: 2 },
-    });
-    world.hooks.beforeWrite = () => {};
-    expect(await world.run({ after: result.cursor })).toMatchObject({ done: true, counts: { listed: 2 } });
-    expect(await world.found()).toEqual(world.bucketHolds());
-  });
-
-  it('ends with a fault where a page became too old to be written, and the next turn lists it again', async () => {
-    const world = await createReindexWorld();
-    world.put('a');
-    let isSlow = true;
-    world.s3.onPage = async () => {
-      if (isSlow) await world.clock.advance(ANSWER_LIFE_MS);
-    };
-    const result = await world.run();
-    expect(result).toMatchObject({ done: false, cursor: '', fault: { code: 'index.overloaded' } });
-    isSlow = false;
-    expect(await world.run()).toMatchObject({ done: true, counts: { missing: 1, written: 1 } });
-  });
-});
-
 it('a document that only lacks something is completed where that is asked for, unless it is newer than the listing', async () => {
   const world = await createReindexWorld();
   const { storageClass: _, ...rest } = world.put('a', { storageClass: 'GLACIER' });
@@ -212,4 +181,86 @@ it('a document that only lacks something is completed where that is asked for, u
   expect((await world.run({ fill: true })).counts).toMatchObject({ incomplete: 1, equal: 1, in_flight: 0, written: 1 });
   expect(await world.stored('a')).toMatchObject({ storage_class: 'GLACIER', version_id: 'v1', source: 'listing' });
   expect(await world.stored('b')).toEqual(newer);
+});
+
+/** The sum that holds of every job: each listed key is counted once. */
+function expectWhole(counts: ReconcileCounts): void {
+  const { listed, equal, incomplete, missing, stale, in_flight } = shownCounts(counts);
+  expect(equal + incomplete + missing + stale + in_flight).toBe(listed);
+}
+
+describe('what was written is counted whatever becomes of the slice', () => {
+  it('that is compared again, because its page became too old: each key once, by what it was first', async () => {
+    const world = await createReindexWorld();
+    world.put('missing');
+    await world.index('changed', world.put('changed'), { etag: 'old' });
+    await world.index('same', world.put('same'));
+    await world.index('phantom', present);
+    let isFirst = true;
+    world.hooks.beforeWrite = async () => {
+      // an event comes in between, so that only this key is left, and a HEAD must decide it
+      if (isFirst) await world.index('changed', present, { ageMs: 0 });
+      isFirst = false;
+    };
+    world.s3.onHead = async (key) => {
+      // so slow that each answer is too old, until the page is listed again
+      if (key === 'changed' && world.s3.pages.length === 1) await world.clock.advance(ANSWER_LIFE_MS);
+    };
+    const first = await world.run();
+    expect(first).toMatchObject({ done: false, readsFirst: true, fault: { code: 'index.overloaded' } });
+    const counts = addCounts(first.counts, (await world.run({ readsFirst: true })).counts);
+    expect(shownCounts(counts)).toMatchObject({ listed: 3, equal: 1, missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1 });
+    expect(first.examples).toEqual({ missing: [{ key: 'missing' }], phantom: [{ key: 'phantom' }] });
+    expectWhole(counts);
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('that ends with a fault, and the next turn completes the sum', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['a', 'c']) world.put(key);
+    await world.index('b', world.put('b'));
+    await world.index('d', present);
+    const { store } = world;
+    const objects = { ...store.objects };
+    // one item of the bulk request is refused, the others are written
+    (store.objects as { write: ObjectIndex['write'] }).write = async (writes, signal) => {
+      const answers = await objects.write(
+        writes.filter(({ document }) => document.key !== 'c'),
+        signal,
+      );
+      const given = [...answers];
+      return writes.map(({ document }) =>
+        document.key === 'c' ? { kind: 'fault', fault: { code: 'bucket.index-unavailable', reason: 'no shard' } } : given.shift()!,
+      );
+    };
+    const first = await world.run();
+    expect(first).toMatchObject({ done: false, cursor: '', fault: { code: 'bucket.index-unavailable' } });
+    expect(first.counts).toMatchObject({ listed: 0, missing: 1, phantom: 1, written: 1, tombstones: 1 });
+    expect(first.examples).toMatchObject({ missing: [{ key: 'a' }], phantom: [{ key: 'd' }] });
+    Object.assign(store.objects, objects);
+    const second = await world.run();
+    const both = shownCounts(addCounts(first.counts, second.counts));
+    expect(both).toMatchObject({ listed: 3, equal: 1, missing: 2, phantom: 1, written: 2, tombstones: 1 });
+    expectWhole(both);
+  });
+
+  it('and of a turn that is abandoned its caller hears in time', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 1;
+    for (const key of ['a', 'b', 'c']) world.put(key);
+    const stop = new AbortController();
+    world.hooks.beforeWrite = (writes) => {
+      if (!writes.some(({ document }) => document.key === 'c')) return;
+      stop.abort(new Error('stopped'));
+      throw new FaultError('index.unreachable', 'it is written no more');
+    };
+    let heard: ReconcileCounts = noCounts;
+    const progressed: TurnControls['progressed'] = ({ counts }) => {
+      heard = counts;
+    };
+    await expect(world.run({}, { progressed }, stop.signal)).rejects.toThrow('stopped');
+    const stored = (await world.found()).length;
+    expect(stored).toBeGreaterThan(0);
+    expect(heard).toMatchObject({ missing: stored, written: stored, differed: stored });
+  });
 });
