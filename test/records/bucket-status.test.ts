@@ -206,7 +206,8 @@ describe('the status of a bucket', () => {
     expect(waits('cluster', 'index.new')).toMatchObject({ act: 'doctor' });
   });
 
-  it('is that of the worst of all', () => {
+  it('is that of the worst of all, and remembers that events are being lost while AWS cannot be read', () => {
+    expect(statusOf({ record: check('unknown', { brokenSinceMs: 1 }) }).state).toBe('events_lost');
     const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
     const connection = { ...spec, made: [], changedAtMs: 1 };
@@ -248,9 +249,5 @@ describe('the status of a bucket', () => {
       state: 'gap_open',
       sentence: 'Changes may be missing (lost): its re-index waits: s3.unavailable: down',
     });
-  });
-
-  it('remembers that events are being lost while AWS cannot be read', () => {
-    expect(statusOf({ record: check('unknown', { brokenSinceMs: 1 }) }).state).toBe('events_lost');
   });
 });

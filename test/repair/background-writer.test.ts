@@ -94,28 +94,16 @@ describe('the background writer', () => {
     expect(world.requests.map(({ keys }) => keys.length)).toEqual([1, 1, 1, 1]);
   });
 
-  it('tells what was refused, faulted and tied apart', async () => {
+  it('tells what was refused, faulted and tied apart, tells a fault of the whole request of each write, and never sends what has expired', async () => {
     const world = await setUp();
     const fault = { kind: 'fault', fault: { code: 'bucket.index-blocked', reason: 'x' } } as const;
-    world.answer = async () => [{ kind: 'written' }, { kind: 'superseded' }, { kind: 'equal' }, fault];
-    expect(await world.writeAll(world.writesOf(numbered(4)))).toEqual([
-      { kind: 'written' },
-      { kind: 'superseded' },
-      { kind: 'equal' },
-      fault,
-    ]);
-  });
-
-  it('answers a fault of the whole request to each of its writes', async () => {
-    const world = await setUp();
+    const answered = [{ kind: 'written' }, { kind: 'superseded' }, { kind: 'equal' }, fault] as const;
+    world.answer = async () => answered;
+    expect(await world.writeAll(world.writesOf(numbered(4)))).toEqual(answered);
     world.answer = () => Promise.reject(new FaultError('index.unreachable', 'gone'));
     expect(await world.writeAll(world.writesOf(['a']))).toEqual([{ kind: 'fault', fault: { code: 'index.unreachable', reason: 'gone' } }]);
-  });
-
-  it('never sends what has expired', async () => {
-    const world = await setUp();
-    expect(kinds(await world.writeAll(world.writesOf(['a'], 0)))).toEqual(['expired']);
-    expect(world.requests).toEqual([]);
+    expect(kinds(await world.writeAll(world.writesOf(['late'], 0)))).toEqual(['expired']);
+    expect(world.requests.flatMap(({ keys }) => keys)).not.toContain('late');
   });
 
   it('rejects with the signal’s reason, and sends nothing more of that caller', async () => {

@@ -8,15 +8,20 @@ import { createReindexWorld } from '../support/worlds/reindex.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 
+/** A bucket and an index that differ in a key of each kind, and the documents that are wrong. */
+async function createDiffering() {
+  const world = await createReindexWorld();
+  const same = world.put('same', { sizeBytes: 5 });
+  world.put('missing');
+  world.put('stale', { sizeBytes: 5 });
+  await world.index('same', same);
+  const wrong = [await world.index('stale', { ...same, etag: 'old' }), await world.index('phantom', same)];
+  return { world, same, wrong };
+}
+
 describe('a turn that applies', () => {
   it('writes what is missing and stale, and makes tombstones of phantoms, so that the index ends equal', async () => {
-    const world = await createReindexWorld();
-    const same = world.put('same', { sizeBytes: 5 });
-    world.put('missing');
-    world.put('stale', { sizeBytes: 5 });
-    await world.index('same', same);
-    await world.index('stale', { ...same, etag: 'old' });
-    await world.index('phantom', same);
+    const { world } = await createDiffering();
     const result = await world.run();
     expect(result).toMatchObject({
       done: true,
@@ -57,13 +62,7 @@ describe('a turn that applies', () => {
 
 describe('a report', () => {
   it('tells the same and writes nothing', async () => {
-    const world = await createReindexWorld();
-    const same = world.put('same', { sizeBytes: 5 });
-    world.put('missing');
-    world.put('stale');
-    await world.index('same', same);
-    const stale = await world.index('stale', { ...same, etag: 'old' });
-    const phantom = await world.index('phantom', same);
+    const { world, same, wrong } = await createDiffering();
     const inexact = await world.index('z', { ...same, lastModifiedExact: false });
     world.put('z', { ...same, lastModifiedMs: (same.lastModifiedMs ?? 0) + 2_000 });
     const running = world.run({ mode: 'report', fill: true });
@@ -72,7 +71,7 @@ describe('a report', () => {
     const counts = { listed: 4, equal: 2, missing: 1, stale: 1, phantom: 1, written: 0, tombstones: 0, head_requests: 1 };
     expect(result.counts).toMatchObject(counts);
     expect(await world.stored('missing')).toBeUndefined();
-    for (const document of [stale, phantom, inexact]) expect(await world.stored(document.key)).toEqual(document);
+    for (const document of [...wrong, inexact]) expect(await world.stored(document.key)).toEqual(document);
   });
 
   it('counts no difference that the live path has not come to yet, asks no HEAD about it, and waits for nothing', async () => {
