@@ -5,7 +5,7 @@ import { refs, updateRecord } from '../../src/store/stored.ts';
 describe('an apply job', () => {
   it('waits for late events behind its floor, and then makes the index say what the bucket says', async () => {
     const world = await createJobsWorld();
-    await world.fill({ bucket: 30, both: 10, index: 1 });
+    await world.hasMany({ bucket: 30, both: 10, index: 1 });
     world.startWorker();
     const requestedAtMs = world.clock.nowMs();
     const { id } = await world.request();
@@ -51,7 +51,7 @@ describe('an apply job', () => {
 
   it('that was asked for now neither waits nor certifies, and a report beside it waits for no event', async () => {
     const world = await createJobsWorld();
-    await world.fill({ bucket: 5 });
+    await world.hasMany({ bucket: 5 });
     world.startWorker();
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'done', counts: { written: 5 } });
@@ -68,7 +68,7 @@ describe('an apply job', () => {
     ['waited for late events', false],
   ])('whose bucket was disconnected while it %s is cancelled', async (_, now) => {
     const world = await createJobsWorld();
-    await world.fill({ bucket: 100 });
+    await world.hasMany({ bucket: 100 });
     world.slowPages(10_000);
     world.startWorker();
     const { id } = await world.request({ now });
@@ -88,7 +88,7 @@ function slowListing({ s3, clock }: JobsWorld): void {
 
 it('a first index of one long turn shows what is listed and how fast from its first pages on, and in the end counts each key once', async () => {
   const world = await createJobsWorld();
-  await world.fill({ bucket: 1_000 });
+  await world.hasMany({ bucket: 1_000 });
   slowListing(world);
   world.startWorker({ listings: 1 });
   const { id } = await world.request({ now: true });
@@ -111,7 +111,7 @@ it('a first index of one long turn shows what is listed and how fast from its fi
 
 it('pages of a listing without keys are passed however slow they are, while other parts end, and each counts as a request', async () => {
   const world = await createJobsWorld();
-  await world.fill({ both: 60, bucket: 5, index: 5 });
+  await world.hasMany({ both: 60, bucket: 5, index: 5 });
   world.s3.pageSize = 10;
   // ninety of them, behind the first page, take longer than an answer of S3 may be used
   world.s3.emptyPages = (after) => (after === 'both-00009' ? 190 : 0);
@@ -130,7 +130,7 @@ it('pages of a listing without keys are passed however slow they are, while othe
 
 it('pages without keys at the beginning of a listing keep no job from its beginning, make no bucket look empty, and none that was emptied look like one that has keys', async () => {
   const world = await createJobsWorld();
-  await world.fill({ both: 20, index: 5 });
+  await world.hasMany({ both: 20, index: 5 });
   world.s3.emptyPages = (after) => (after === '' ? 450 : 0);
   world.startWorker();
   const done = await world.ended((await world.request({ now: true })).id);

@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 /** A world in which jobs of `small` take a second, those of `medium` ten, and all others go on for ever, in sixteen parts each. */
 async function createWorld() {
   const world = await createJobsWorld({ cutKeysMin: 10 });
-  await world.fill({ both: 200 });
+  await world.hasMany({ both: 200 });
   const turn: ReconcileTurn = async ({ bucket, after }, { shouldEnd, isOver }, signal) => {
     const [isSmall, isMedium] = [bucket.bucket === 'small', bucket.bucket === 'medium'];
     const endMs = world.clock.monotonicMs() + (isSmall ? 1_000 : isMedium ? 10_000 : Infinity);

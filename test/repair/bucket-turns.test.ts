@@ -32,9 +32,9 @@ async function setUp(healthyRegion: string, autoAdvance = false) {
   return { state, scan, clock, telemetry, names };
 }
 
-async function passed({ advance }: FakeClock, forMs: number, stepMs: number): Promise<void> {
+async function passed(clock: FakeClock, forMs: number, stepMs: number): Promise<void> {
   for (let doneMs = 0; doneMs < forMs; doneMs += stepMs) {
-    await advance(stepMs);
+    await clock.advance(stepMs);
     await settled();
   }
 }

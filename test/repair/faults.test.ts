@@ -8,7 +8,7 @@ describe('what goes wrong', () => {
   it('what a bucket refuses makes a running job wait, however long it lasts, which deletes nothing and keeps its place', async () => {
     const code = 'bucket.missing';
     const world = await createJobsWorld();
-    await world.fill({ both: 60, index: 60 });
+    await world.hasMany({ both: 60, index: 60 });
     world.s3.pageSize = 20;
     let isBroken = true;
     world.s3.onPage = (_page, { after }) => {
@@ -31,7 +31,7 @@ describe('what goes wrong', () => {
 
   it('a job that a gap requested waits where it cannot begin, shows why, and begins when it can', async () => {
     const world = await createJobsWorld();
-    await world.fill({ bucket: 5 });
+    await world.hasMany({ bucket: 5 });
     let isBroken = true;
     world.s3.onPage = () => {
       if (isBroken) throw new FaultError('bucket.missing', 'said S3');
@@ -51,10 +51,10 @@ describe('what goes wrong', () => {
     for (const mode of ['report', 'apply'] as const) {
       const world = await createJobsWorld();
       for (let number = 0; number < 9; number += 1) {
-        await world.fill({ both: 20 }, `a/${number}/`);
+        await world.hasMany({ both: 20 }, `a/${number}/`);
         await world.has(`a/${number}/refused`, 'index');
       }
-      await world.fill({ both: 300 }, 'z/');
+      await world.hasMany({ both: 300 }, 'z/');
       world.slowPages();
       world.s3.onHead = (key) => {
         if (key.endsWith('refused')) throw new FaultError('object.denied', 'the bucket policy');
@@ -73,7 +73,7 @@ describe('what goes wrong', () => {
 
   it('answers of S3 that always come too late are waited out and not repeated in a loop', async () => {
     const world = await createJobsWorld();
-    await world.fill({ bucket: 5 });
+    await world.hasMany({ bucket: 5 });
     let isSlow = true;
     world.s3.onPage = async () => {
       if (isSlow) await world.clock.sleep(31_000);
@@ -90,7 +90,7 @@ describe('what goes wrong', () => {
 
   it('a listing that is out of order fails the job after three tries, naming the key, and deletes nothing', async () => {
     const world = await createJobsWorld();
-    await world.fill({ index: 60, both: 60 });
+    await world.hasMany({ index: 60, both: 60 });
     world.s3.pageSize = 20;
     world.s3.onPage = (_page, { after }) => {
       if (after > 'both-00030') throw new FaultError('listing.disorder', 'b before a');
@@ -104,7 +104,7 @@ describe('what goes wrong', () => {
 
   it('a turn that never ends is ended, and fails its job after three', async () => {
     const world = await createJobsWorld();
-    await world.fill({ bucket: 5 });
+    await world.hasMany({ bucket: 5 });
     world.startWorker({
       turn: (_request, _controls, signal) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),

@@ -15,7 +15,7 @@ const never = new AbortController().signal;
 async function createWorld(index = 1_205) {
   const world = await createJobsWorld();
   const { state, clock, telemetry } = world;
-  await world.fill({ both: 5, index });
+  await world.hasMany({ both: 5, index });
   const reports = createGapReports({ state, clock, telemetry });
   const closeGaps = closeGapsOf(world);
   world.startWorker();
@@ -93,7 +93,7 @@ describe('a job that is over before all is compared', () => {
   /** A job that has deleted a thousand and holds 205 back, and is not at its end. */
   async function createBusyWorld(kind: 'loss' | undefined) {
     const world = await createWorld();
-    await world.fill({ both: 100 }, 'z/');
+    await world.hasMany({ both: 100 }, 'z/');
     world.slowPages(2_000, 10);
     if (kind === undefined) await world.request();
     else await world.tell(kind);
@@ -116,7 +116,7 @@ describe('a job that is over before all is compared', () => {
 
   it('Fix: leaves also what its process has held back since its progress was stored', async () => {
     const world = await createWorld();
-    await world.fill({ both: 1_000 }, 'z/');
+    await world.hasMany({ both: 1_000 }, 'z/');
     world.slowPages(200, 20);
     const { id } = await world.request({ now: true });
     while ((await world.lastJob())?.deletions?.reserved !== 1_000) await world.run(100);
@@ -142,9 +142,9 @@ describe('a job that is over before all is compared', () => {
 
   it('Fix: leaves what a report found when a person pauses it, and once it ends, all of that', async () => {
     const world = await createWorld(0);
-    await world.fill({ bucket: 5 });
-    await world.fill({ both: 100 }, 'm/');
-    await world.fill({ bucket: 7 }, 'z/');
+    await world.hasMany({ bucket: 5 });
+    await world.hasMany({ both: 100 }, 'm/');
+    await world.hasMany({ bucket: 7 }, 'z/');
     world.slowPages(2_000, 10);
     const { id } = await world.request({ mode: 'report' });
     while (((await world.jobs.get(id)).counts?.missing ?? 0) < 5) await world.run(500);
@@ -164,8 +164,8 @@ describe('a gap whose repair does not continue', () => {
 
   it('Fix: says what its job waits for: a prefix whose HEADs S3 refuses, about which it is asked seldom', async () => {
     const world = await createWorld(0);
-    await world.fill({ index: 9 }, 'secret/');
-    await world.fill({ bucket: 5 }, 'z/');
+    await world.hasMany({ index: 9 }, 'secret/');
+    await world.hasMany({ bucket: 5 }, 'z/');
     world.s3.onHead = (key) => {
       if (key.startsWith('secret/')) throw new FaultError('object.denied', 'the bucket policy');
     };
@@ -183,7 +183,7 @@ describe('a gap whose repair does not continue', () => {
     const world = await createWorld(0);
     for (let number = 0; number < 9; number += 1) await world.tell('drift', { key: `x/${number}` });
     await world.has('k/refused', 'index');
-    await world.fill({ bucket: 800 }, 'z/');
+    await world.hasMany({ bucket: 800 }, 'z/');
     world.slowPages(25_000);
     world.s3.onHead = (key) => {
       if (key === 'k/refused') throw new FaultError('object.denied', 'the bucket policy');
@@ -196,7 +196,7 @@ describe('a gap whose repair does not continue', () => {
   it('Fix: of such a key alone compares all that begins with it, within one limit', async () => {
     const world = await createWorld(0);
     await world.has('k', 'index');
-    await world.fill({ index: 1_205 }, 'k/');
+    await world.hasMany({ index: 1_205 }, 'k/');
     world.s3.onHead = (asked) => {
       if (asked === 'k') throw new FaultError('object.denied', 'the bucket policy');
     };
@@ -230,7 +230,7 @@ describe('a gap whose repair does not continue', () => {
     await world.calm(60 * MINUTE_MS);
     expect(heads - before).toBeLessThan(6);
     // what else happens to the bucket is repaired as usual: an honest bulk delete of thousands without a person
-    await world.fill({ index: 1_200 }, 'z/');
+    await world.hasMany({ index: 1_200 }, 'z/');
     await world.tell('bulk-delete');
     await world.calm(15 * MINUTE_MS);
     expect(await world.found()).toEqual([...world.inBucket(), key].toSorted());

@@ -15,7 +15,7 @@ import { createMemoryStore } from '../support/fakes/memory-store.ts';
 describe('the deletion limit', () => {
   it('is not exceeded, and keeps nothing else from being done; a person declines the rest, or allows it to a new job', async () => {
     const world = await createJobsWorld();
-    await world.fill({ both: 5, index: 2_205, bucket: 300 });
+    await world.hasMany({ both: 5, index: 2_205, bucket: 300 });
     world.startWorker();
     const { id } = await world.request();
     const done = await world.ended(id);
@@ -64,7 +64,7 @@ describe('the deletion limit', () => {
 
   it('gets back what a worker had reserved when its time to stop is over in the middle of a slice', async () => {
     const world = await createJobsWorld({ cutKeysMin: 10_000 });
-    for (let part = 10; part < 40; part += 1) await world.fill({ both: 20, index: 5 }, `${part}/`);
+    for (let part = 10; part < 40; part += 1) await world.hasMany({ both: 20, index: 5 }, `${part}/`);
     world.slowPages();
     const worker = world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
@@ -80,7 +80,7 @@ describe('the deletion limit', () => {
   describe('when a person declines after all what was allowed', () => {
     async function allowed() {
       const world = await createJobsWorld();
-      await world.fill({ index: 50 });
+      await world.hasMany({ index: 50 });
       world.startWorker();
       const { id } = await world.request({ now: true });
       await world.ended(id);
@@ -108,7 +108,7 @@ describe('the deletion limit', () => {
     it('cancels what was allowed to jobs of keys around and within these, and no other job', async () => {
       const { world, id, job } = await allowed();
       await world.jobs.pause(job.id);
-      await world.fill({ index: 2 }, 'a/');
+      await world.hasMany({ index: 2 }, 'a/');
       const inner = await world.request({ prefix: 'a/', now: true });
       await world.ended(inner.id);
       const ordinary = await world.request();
@@ -125,7 +125,7 @@ describe('the deletion limit', () => {
 describe('pausing and resuming', () => {
   it('ends the turns at their next page, keeps what was done, and goes on from there', async () => {
     const world = await createJobsWorld();
-    await world.fill({ both: 400 });
+    await world.hasMany({ both: 400 });
     world.slowPages();
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
@@ -184,7 +184,7 @@ describe('pausing and resuming', () => {
 
   it('and cancelling ends a job with what it has counted', async () => {
     const world = await createJobsWorld();
-    await world.fill({ both: 400 });
+    await world.hasMany({ both: 400 });
     world.slowPages(4_000);
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });

@@ -37,7 +37,7 @@ it.each(['apply', 'report'] as const)(
   'a process that is suspended while another one finishes its job writes nothing when it is resumed (%s)',
   async (mode) => {
     const world = await createJobsWorld();
-    await world.fill({ both: 60, bucket: 60, index: 60 });
+    await world.hasMany({ both: 60, bucket: 60, index: 60 });
     world.slowPages(2_000, 10);
     const first = createSuspendable(world);
     const { id } = await world.request({ now: true, mode });
@@ -100,7 +100,7 @@ it('two processes that both believe they hold a job never come about while the f
 
 it('a job that runs although its bucket names another one is set aside with its next turn', async () => {
   const world = await createJobsWorld();
-  await world.fill({ both: 1_000 });
+  await world.hasMany({ both: 1_000 });
   world.slowPages(1_000, 20);
   world.startWorker({ listings: 1 });
   const { id } = await world.request({ now: true });
@@ -116,7 +116,7 @@ it('a job that runs although its bucket names another one is set aside with its 
 describe('a lease without progress', () => {
   it('fails the job the third time, and names the key after which it stopped', async () => {
     const world = await createJobsWorld();
-    await world.fill({ both: 100 });
+    await world.hasMany({ both: 100 });
     world.s3.pageSize = 10;
     let deaths = 0;
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) world.startWorker({ name, listings: 1 });
@@ -137,7 +137,7 @@ describe('a lease without progress', () => {
 
   it('is none that was given back at the deadline of a stop, which breaks off what has not ended', async () => {
     const world = await createJobsWorld();
-    await world.fill({ both: 100 });
+    await world.hasMany({ both: 100 });
     world.slowPages(60_000, 10);
     const { id } = await world.request({ now: true });
     for (let stops = 0; stops < 5; stops += 1) {
@@ -161,7 +161,7 @@ it.each([
   ['a day slow', -86_400_000],
 ])('Fix: a worker that dies during a turn with a clock that is %s blocks its job for minutes', async (_, wrongMs) => {
   const world = await createJobsWorld();
-  await world.fill({ both: 400 });
+  await world.hasMany({ both: 400 });
   world.slowPages();
   const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + wrongMs };
   const dying = world.startWorker({ name: 'dying', listings: 1, clock });

@@ -42,6 +42,8 @@ interface WorkerOptions {
   readonly clock?: Clock;
 }
 
+type Where = 'bucket' | 'both' | 'index';
+
 /** A job with its counts as they are shown. */
 export type EndedJob = Omit<JobRecord, 'counts'> & { readonly counts?: ShownCounts };
 
@@ -153,7 +155,7 @@ export async function createJobsWorld({ cutKeysMin }: { readonly cutKeysMin?: nu
   }
 
   /** An object that was there an hour ago, in the bucket alone, in both, or only in the index. */
-  async function has(key: string, where: 'bucket' | 'both' | 'index'): Promise<void> {
+  async function has(key: string, where: Where): Promise<void> {
     const atMs = clock.nowMs() - 3_600_000;
     const present = { present: true, etag: `etag-${key}`, sizeBytes: 1, lastModifiedMs: atMs, storageClass: 'STANDARD' } as const;
     if (where !== 'index') s3.objects.set(key, present);
@@ -164,7 +166,7 @@ export async function createJobsWorld({ cutKeysMin }: { readonly cutKeysMin?: nu
   }
 
   /** Numbered keys of each kind: objects that the index does not know, those that it knows, and documents without an object. */
-  async function fill(shares: { readonly bucket?: number; readonly both?: number; readonly index?: number }, prefix = ''): Promise<void> {
+  async function hasMany(shares: Partial<Record<Where, number>>, prefix = ''): Promise<void> {
     for (const where of ['bucket', 'both', 'index'] as const)
       for (let number = 0; number < (shares[where] ?? 0); number += 1)
         await has(`${prefix}${where}-${String(number).padStart(5, '0')}`, where);
@@ -200,7 +202,7 @@ export async function createJobsWorld({ cutKeysMin }: { readonly cutKeysMin?: nu
     job,
     parts,
     has,
-    fill,
+    hasMany,
     slowPages,
     found,
     inBucket,
