@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
+import { createJobsWorld } from '../support/worlds/jobs.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 
 describe('an apply job', () => {
@@ -80,16 +80,12 @@ describe('an apply job', () => {
   });
 });
 
-/** A hundred pages that take 20 seconds together; looks at single keys, which find where parts are cut, take no time. */
-function slowListing({ s3, clock }: JobsWorld): void {
-  s3.pageSize = 10;
-  s3.onPage = ({ objects }) => (objects.length > 1 ? clock.sleep(200) : undefined);
-}
-
 it('a first index of one long turn shows what is listed and how fast from its first pages on, and in the end counts each key once', async () => {
   const world = await createJobsWorld();
   await world.hasMany({ bucket: 1_000 });
-  slowListing(world);
+  // a hundred pages that take 20 seconds together; looks at single keys, which find where parts are cut, take no time
+  world.s3.pageSize = 10;
+  world.s3.onPage = ({ objects }) => (objects.length > 1 ? world.clock.sleep(200) : undefined);
   world.startWorker({ listings: 1 });
   const { id } = await world.request({ now: true });
   await world.run(5_000);

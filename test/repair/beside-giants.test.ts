@@ -66,14 +66,13 @@ describe('a slot', () => {
     const begun: string[] = [];
     const turn = (id: string, forMs: number, isNew: boolean): Promise<void> =>
       slots.run({ jobId: id, isNew: () => isNew, isUncuttable: false }, () => (begun.push(id), clock.sleep(forMs, never)), never);
-    return { begun, turn, run: (forMs: number) => advanced(clock, forMs) };
-  }
-
-  async function advanced(clock: ReturnType<typeof createFakeClock>, forMs: number): Promise<void> {
-    for (let doneMs = 0; doneMs < forMs; doneMs += 1_000) {
-      await clock.advance(1_000);
-      await settled();
+    async function run(forMs: number): Promise<void> {
+      for (let doneMs = 0; doneMs < forMs; doneMs += 1_000) {
+        await clock.advance(1_000);
+        await settled();
+      }
     }
+    return { begun, turn, run };
   }
 
   it('Fix: is for the job that has waited for five minutes, however many come after it', async () => {

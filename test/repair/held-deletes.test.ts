@@ -159,9 +159,6 @@ describe('a job that is over before all is compared', () => {
 });
 
 describe('a gap whose repair does not continue', () => {
-  const next = async (world: Awaited<ReturnType<typeof createWorld>>) =>
-    (await world.gaps()).map((mark) => nextOf(mark, world.clock.nowMs()));
-
   it('Fix: says what its job waits for: a prefix whose HEADs S3 refuses, about which it is asked seldom', async () => {
     const world = await createWorld(0);
     await world.hasMany({ index: 9 }, 'secret/');
@@ -171,7 +168,9 @@ describe('a gap whose repair does not continue', () => {
     };
     await world.tell('loss');
     await world.calm(10 * MINUTE_MS);
-    expect(await next(world)).toEqual(['its re-index waits: object.denied: the bucket policy']);
+    expect((await world.gaps()).map((mark) => nextOf(mark, world.clock.nowMs()))).toEqual([
+      'its re-index waits: object.denied: the bucket policy',
+    ]);
     // soon at first, then once a minute
     expect(world.s3.heads.length).toBeLessThan(2 * 9 * 14);
     world.s3.onHead = () => {};

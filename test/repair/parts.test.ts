@@ -1,22 +1,16 @@
 /** The parts of a job: how its keys are cut, first and while they are compared. */
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
+import { createJobsWorld } from '../support/worlds/jobs.ts';
 
 const OBJECTS = 600;
 
-async function bucketOf(objects: number, options: Parameters<typeof createJobsWorld>[0] = {}, where: 'bucket' | 'both' = 'bucket') {
-  const world = await createJobsWorld({ cutKeysMin: 25, ...options });
-  for (let number = 0; number < objects; number += 1) await world.has(`key-${String(number).padStart(5, '0')}`, where);
+async function bucketOf(objects: number, where: 'bucket' | 'both' = 'bucket') {
+  const world = await createJobsWorld({ cutKeysMin: 25 });
+  await world.hasMany({ [where]: objects });
   world.s3.pageSize = 50;
   world.s3.onPage = ({ objects: listed }) => world.clock.sleep(listed.length > 1 ? 500 : 20);
   return world;
-}
-
-/** Runs until the condition holds, for a minute at most. */
-async function runUntil(world: JobsWorld, holds: () => Promise<boolean>): Promise<void> {
-  for (let step = 0; step < 600 && !(await holds()); step += 1) await world.run(100);
-  expect(await holds()).toBe(true);
 }
 
 describe('the parts of a first index', () => {
@@ -43,7 +37,7 @@ describe('the parts of a job', () => {
   const ALL = { listed: OBJECTS, equal: OBJECTS, scanned: OBJECTS };
 
   it.each(['bucket', 'both'] as const)('are cut while a slot is free, lose no key and double none (objects in %s)', async (where) => {
-    const world = await bucketOf(OBJECTS, {}, where);
+    const world = await bucketOf(OBJECTS, where);
     world.s3.pageSize = 10;
     world.startWorker({ listings: 5 });
     const { id } = await world.request({ now: true });
@@ -86,7 +80,7 @@ describe('the parts of a job', () => {
     // each turn asks for one page ahead
     expect(most).toBeLessThanOrEqual(4);
     const report = await world.request({ mode: 'report' });
-    await runUntil(world, async () => ((await world.job(report.id))?.counts?.listed ?? 0) > 0);
+    while (((await world.job(report.id))?.counts?.listed ?? 0) === 0) await world.run(100);
     expect((await world.job(id))?.state).toBe('running');
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
   });
@@ -94,7 +88,7 @@ describe('the parts of a job', () => {
 
 describe('a stop', () => {
   it('ends the turns at their next page and gives the job back, so that the next process goes on at once', async () => {
-    const world = await bucketOf(OBJECTS, {}, 'both');
+    const world = await bucketOf(OBJECTS, 'both');
     world.s3.pageSize = 10;
     const first = world.startWorker({ name: 'first' });
     const { id } = await world.request({ now: true });
@@ -131,7 +125,7 @@ describe('a stop', () => {
 });
 
 it('the beginning of a job that hangs is given up after a while', async () => {
-  const world = await bucketOf(OBJECTS, {}, 'both');
+  const world = await bucketOf(OBJECTS, 'both');
   let isFirst = true;
   world.s3.onPage = async () => {
     if (isFirst)

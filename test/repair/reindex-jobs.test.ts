@@ -193,7 +193,6 @@ async function compared() {
   return {
     ...world,
     record: () => readRecord(state, refs.bucket('photos')),
-    loss: () => world.gap(),
     async start(more: Partial<JobRecord>): Promise<JobRecord> {
       const own = { id: 'job-000000001-000000000001', requestedBy: 'http', startedAtMs: 1, comparingAtMs: 1 };
       const job = jobMadeAt(0, { ...own, ...more });
@@ -210,7 +209,7 @@ describe('a report that ends early', () => {
     const { atMs, counts } = world.counted({ missing: 25, phantom: 31 });
     const { id } = await world.start({ mode: 'report', counts });
     await transitionJob(world.state, id, { kind, atMs, error: { code: 's3.unavailable', reason: 'r' } });
-    expect(await world.loss()).toMatchObject({ differences: [{ jobId: id, missing: 25, stale: 0, phantom: 31 }] });
+    expect(await world.gap()).toMatchObject({ differences: [{ jobId: id, missing: 25, stale: 0, phantom: 31 }] });
     // it did not compare all of the bucket
     expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
   });
@@ -220,7 +219,7 @@ describe('a report that ends early', () => {
     const { atMs, counts } = world.counted({ missing: 1 });
     const { id } = await world.start({ mode: 'report', state: 'done', counts });
     expect(await transitionJob(world.state, id, { kind: 'cancel', atMs })).toBe('refused');
-    expect(await world.loss()).toBeUndefined();
+    expect(await world.gap()).toBeUndefined();
   });
 });
 

@@ -5,6 +5,7 @@ import type { Clock } from '../../src/process/clock.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { settled } from '../support/worlds/ingest.ts';
 
 const MINUTE_MS = 60_000;
 const purge: Schedule = { name: 'purge', intervalMs: 60 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
@@ -43,8 +44,6 @@ function createWork() {
     });
   return { runs, work };
 }
-
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('schedules', () => {
   it('let exactly one of many workers run what all find due at one moment', async () => {
