@@ -154,23 +154,3 @@ describe('a lease without progress', () => {
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 100 } });
   });
 });
-
-/** What workers whose clocks are wrong leave behind blocks a job no longer than what others leave. */
-it.each([
-  ['a day fast', 86_400_000],
-  ['a day slow', -86_400_000],
-])('Fix: a worker that dies during a turn with a clock that is %s blocks its job for minutes', async (_, wrongMs) => {
-  const world = await createJobsWorld();
-  await world.hasMany({ both: 400 });
-  world.slowPages();
-  const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + wrongMs };
-  const dying = world.startWorker({ name: 'dying', listings: 1, clock });
-  const { id } = await world.request({ now: true });
-  await world.run(5_000);
-  dying.kill();
-  expect(await world.job(id)).toMatchObject({ lease: {}, state: 'running' });
-  for (const name of ['a', 'b', 'c']) world.startWorker({ name, listings: 1 });
-  // it is due after 20 s, its lease is watched for a minute, and the pages take 20 s
-  await world.run(20_000 + 60_000 + 40_000);
-  expect(await world.job(id)).toMatchObject({ state: 'done', counts: { listed: 400 } });
-});
