@@ -5,32 +5,10 @@ import type { Issuer } from '../../../src/identity/issuer.ts';
 
 export const ISSUER = 'https://id.example.com';
 
-export interface FakeIssuer extends Issuer {
-  /** The next logins are of this person. */
-  personIs(claims: Claims): void;
-  /** The next answer is refused, or fails, with this error. */
-  failWith(error: Error): void;
-  /** Where the browser comes back: the path and query of the callback. */
-  answerTo(location: string): string;
-}
-
-export function createFakeIssuer(): FakeIssuer {
+export function createFakeIssuer() {
   let person: Claims = { sub: 's-alice', email: 'alice@example.com', email_verified: true };
   let failure: Error | undefined;
-  return {
-    personIs: (claims) => {
-      person = claims;
-    },
-    failWith: (error) => {
-      failure = error;
-    },
-    answerTo(location) {
-      const { searchParams } = new URL(location);
-      const back = new URL(searchParams.get('redirect_uri') ?? '');
-      back.searchParams.set('code', `issued-${searchParams.get('nonce') ?? ''}`);
-      back.searchParams.set('state', searchParams.get('state') ?? '');
-      return `${back.pathname}${back.search}`;
-    },
+  const issuer: Issuer = {
     async authorizationUrl({ redirectUri, state, nonce }) {
       return `${ISSUER}/authorize?${new URLSearchParams({ redirect_uri: redirectUri, state, nonce }).toString()}`;
     },
@@ -41,6 +19,25 @@ export function createFakeIssuer(): FakeIssuer {
       if (callbackUrl.searchParams.get('code') !== `issued-${nonce}`)
         throw new RequestError('login.refused', 'the issuer did not send this code');
       return { issuer: ISSUER, claims: person };
+    },
+  };
+  return {
+    ...issuer,
+    /** The next logins are of this person. */
+    personIs: (claims: Claims): void => {
+      person = claims;
+    },
+    /** The next answer is refused, or fails, with this error. */
+    failWith: (error: Error): void => {
+      failure = error;
+    },
+    /** Where the browser comes back: the path and query of the callback. */
+    answerTo(location: string): string {
+      const { searchParams } = new URL(location);
+      const back = new URL(searchParams.get('redirect_uri') ?? '');
+      back.searchParams.set('code', `issued-${searchParams.get('nonce') ?? ''}`);
+      back.searchParams.set('state', searchParams.get('state') ?? '');
+      return `${back.pathname}${back.search}`;
     },
   };
 }

@@ -14,16 +14,7 @@ export interface Person {
 export const CLIENT_ID = 'tally';
 export const CLIENT_SECRET = 'a secret of the tests, with + and & in it';
 
-export interface StartedProvider {
-  readonly url: string;
-  /** The method and the URL of each request, as its access log would have them. */
-  readonly asked: readonly string[];
-  /** Who logs in from now on. */
-  personIs(person: Person): void;
-  /** Follows the redirects from an authorization address until they leave the issuer. */
-  authorize(location: string): Promise<string>;
-  close(): Promise<void>;
-}
+export type StartedProvider = Awaited<ReturnType<typeof startProvider>>;
 
 /**
  * Starts the issuer. `redirectUris`: of the registries that use it; a function is called at the first request, because a
@@ -33,7 +24,7 @@ export async function startProvider(
   redirectUris: readonly string[] | (() => readonly string[]),
   more: object = {},
   choices: readonly Person[] = [],
-): Promise<StartedProvider> {
+) {
   let person: Person = { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] };
   const people = new Map<string, Person>();
   const server = createServer();
@@ -100,11 +91,14 @@ export async function startProvider(
   });
   return {
     url,
-    asked,
-    personIs: (next) => {
+    /** The method and the URL of each request, as its access log would have them. */
+    asked: asked as readonly string[],
+    /** Who logs in from now on. */
+    personIs: (next: Person): void => {
       person = next;
     },
-    async authorize(location) {
+    /** Follows the redirects from an authorization address until they leave the issuer. */
+    async authorize(location: string): Promise<string> {
       const cookies = new Map<string, string>();
       let next = location;
       // login and consent, each with a redirect there and back

@@ -31,7 +31,7 @@ import {
   SendMessageBatchCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { createAwsClients, type AwsClients } from '../../../src/aws/clients.ts';
+import { createAwsClients } from '../../../src/aws/clients.ts';
 import type { InputTransformer } from '../../../src/connect/plan.rules.ts';
 
 export interface TestQueue {
@@ -39,38 +39,18 @@ export interface TestQueue {
   readonly arn: string;
 }
 
-export interface TestAws {
-  readonly endpoint: string;
-  readonly region: string;
-  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
-  readonly s3: S3Client;
-  readonly sqs: SQSClient;
-  readonly sns: SNSClient;
-  /** The product's clients for this endpoint. */
-  clients(options?: { readonly waitS?: number; readonly s3TimeoutMs?: number }): AwsClients;
-  /** With `deadLetters`, a queue that moves messages there after so many receives. */
-  createQueue(options?: {
-    readonly attributes?: Readonly<Record<string, string>>;
-    readonly deadLetters?: { readonly queue: TestQueue; readonly maxReceiveCount: number };
-  }): Promise<TestQueue>;
-  /** Sends bodies, ten a request. */
-  sendBodies(queueUrl: string, bodies: readonly string[]): Promise<void>;
-  /** Receives and deletes until `count` messages have come, and returns their bodies. Fails when they do not come. */
-  takeBodies(queueUrl: string, count: number): Promise<string[]>;
-  createTopic(): Promise<string>;
-  subscribe(topicArn: string, queue: TestQueue, options?: { readonly raw?: boolean }): Promise<void>;
-  createBucket(options?: { readonly versioned?: boolean }): Promise<string>;
-  setVersioning(bucket: string, status: 'Enabled' | 'Suspended'): Promise<void>;
-  put(bucket: string, key: string, body?: string): Promise<void>;
-  remove(bucket: string, key: string, versionId?: string): Promise<void>;
-  /** Native notifications of everything that concerns an index. S3 sends a test event for each call. */
-  notify(bucket: string, destination: { readonly topicArn: string } | { readonly queue: TestQueue } | 'eventbridge'): Promise<void>;
-  /** An EventBridge rule of the default bus with one target. */
-  createRule(rule: { readonly pattern: object; readonly targetArn: string; readonly transformer?: InputTransformer }): Promise<void>;
-  /** Puts events on the default bus: an emulator takes them from `aws.s3`, AWS itself would not. */
-  putEvents(events: readonly { readonly source: string; readonly detailType: string; readonly detail: object }[]): Promise<void>;
-  dispose(): Promise<void>;
+interface QueueOptions {
+  readonly attributes?: Readonly<Record<string, string>>;
+  readonly deadLetters?: { readonly queue: TestQueue; readonly maxReceiveCount: number };
 }
+
+interface TestRule {
+  readonly pattern: object;
+  readonly targetArn: string;
+  readonly transformer?: InputTransformer;
+}
+
+export type TestAws = ReturnType<typeof createTestAws>;
 
 const REGION = 'us-east-1';
 const EVENTS: Event[] = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
@@ -79,7 +59,7 @@ const EVENTS: Event[] = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
 export function createTestAws(
   endpoint: string,
   { region = REGION, account }: { readonly region?: string; readonly account?: string } = {},
-): TestAws {
+) {
   // LocalStack takes an access key of 12 digits for the account
   const credentials = { accessKeyId: account ?? 'test', secretAccessKey: 'test' };
   const common = { endpoint, region, credentials };
@@ -107,6 +87,7 @@ export function createTestAws(
     s3,
     sqs,
     sns,
+    /** The product's clients for this endpoint. */
     clients({ waitS = 1, s3TimeoutMs = 60_000 } = {}) {
       const clients = createAwsClients({
         region,
@@ -118,7 +99,8 @@ export function createTestAws(
       disposals.push(async () => clients.close());
       return clients;
     },
-    async createQueue({ attributes = {}, deadLetters } = {}) {
+    /** With `deadLetters`, a queue that moves messages there after so many receives. */
+    async createQueue({ attributes = {}, deadLetters }: QueueOptions = {}): Promise<TestQueue> {
       // what has no dead-letter queue may be one
       const kept = deadLetters === undefined ? { MessageRetentionPeriod: '1209600' } : {};
       const redrive = deadLetters && {
@@ -131,13 +113,15 @@ export function createTestAws(
       const { Attributes } = await sqs.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] }));
       return { url: QueueUrl!, arn: Attributes!['QueueArn']! };
     },
-    async sendBodies(queueUrl, bodies) {
+    /** Sends bodies, ten a request. */
+    async sendBodies(queueUrl: string, bodies: readonly string[]): Promise<void> {
       for (let start = 0; start < bodies.length; start += 10) {
         const Entries = bodies.slice(start, start + 10).map((MessageBody, index) => ({ Id: String(index), MessageBody }));
         await sqs.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries }));
       }
     },
-    async takeBodies(queueUrl, count) {
+    /** Receives and deletes until `count` messages have come, and returns their bodies. Fails when they do not come. */
+    async takeBodies(queueUrl: string, count: number): Promise<string[]> {
       const bodies: string[] = [];
       const isEnough = async (): Promise<boolean> => {
         const { Messages = [] } = await sqs.send(
@@ -152,16 +136,16 @@ export function createTestAws(
       await until(`${count} messages have come`, isEnough);
       return bodies;
     },
-    async createTopic() {
+    async createTopic(): Promise<string> {
       const { TopicArn } = await sns.send(new CreateTopicCommand({ Name: freshName() }));
       disposals.push(() => sns.send(new DeleteTopicCommand({ TopicArn })));
       return TopicArn!;
     },
-    async subscribe(topicArn, queue, { raw = false } = {}) {
+    async subscribe(topicArn: string, queue: TestQueue, { raw = false } = {}): Promise<void> {
       const Attributes = { RawMessageDelivery: String(raw) };
       await sns.send(new SubscribeCommand({ TopicArn: topicArn, Protocol: 'sqs', Endpoint: queue.arn, Attributes }));
     },
-    async createBucket({ versioned = false } = {}) {
+    async createBucket({ versioned = false } = {}): Promise<string> {
       const bucket = freshName();
       const place = region === REGION ? {} : { CreateBucketConfiguration: { LocationConstraint: region as BucketLocationConstraint } };
       await s3.send(new CreateBucketCommand({ Bucket: bucket, ...place }));
@@ -173,13 +157,17 @@ export function createTestAws(
       return bucket;
     },
     setVersioning,
-    async put(bucket, key, body = '') {
+    async put(bucket: string, key: string, body = ''): Promise<void> {
       await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
     },
-    async remove(bucket, key, VersionId) {
+    async remove(bucket: string, key: string, VersionId?: string): Promise<void> {
       await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key, VersionId }));
     },
-    async notify(bucket, destination) {
+    /** Native notifications of everything that concerns an index. S3 sends a test event for each call. */
+    async notify(
+      bucket: string,
+      destination: { readonly topicArn: string } | { readonly queue: TestQueue } | 'eventbridge',
+    ): Promise<void> {
       const NotificationConfiguration =
         destination === 'eventbridge'
           ? { EventBridgeConfiguration: {} }
@@ -188,7 +176,8 @@ export function createTestAws(
             : { QueueConfigurations: [{ QueueArn: destination.queue.arn, Events: EVENTS }] };
       await s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
     },
-    async createRule({ pattern, targetArn, transformer }) {
+    /** An EventBridge rule of the default bus with one target. */
+    async createRule({ pattern, targetArn, transformer }: TestRule): Promise<void> {
       const Rule = freshName();
       await events.send(new PutRuleCommand({ Name: Rule, EventPattern: JSON.stringify(pattern) }));
       disposals.push(async () => {
@@ -199,7 +188,8 @@ export function createTestAws(
         new PutTargetsCommand({ Rule, Targets: [{ Id: 'target', Arn: targetArn, ...(transformer && { InputTransformer: transformer }) }] }),
       );
     },
-    async putEvents(list) {
+    /** Puts events on the default bus: an emulator takes them from `aws.s3`, AWS itself would not. */
+    async putEvents(list: readonly { readonly source: string; readonly detailType: string; readonly detail: object }[]): Promise<void> {
       const Entries = list.map(({ source, detailType, detail }) => ({
         Source: source,
         DetailType: detailType,
@@ -208,7 +198,7 @@ export function createTestAws(
       const { FailedEntryCount } = await events.send(new PutEventsCommand({ Entries }));
       if (FailedEntryCount !== 0) throw new Error(`${String(FailedEntryCount)} events were refused`);
     },
-    async dispose() {
+    async dispose(): Promise<void> {
       for (const dispose of disposals.splice(0).toReversed()) await dispose().catch(() => undefined);
       for (const client of [s3, sqs, sns, events]) client.destroy();
     },

@@ -27,40 +27,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-export interface Daemon {
-  readonly pid: number;
-  /** Throws for a daemon that serves no control plane. */
-  readonly controlUrl: string;
-  /** Throws for a daemon that ended before it served anything. */
-  readonly healthUrl: string;
-  /** SQS, SNS and S3 of the embedded mode. Throws without it. */
-  readonly embeddedUrl: string;
-  /** Lines of the log so far. */
-  readonly log: readonly LogLine[];
-  /** Lines of the log so far with this message. */
-  logged(message: string): readonly LogLine[];
-  /** Resolves with the first log line with this message, past or future. Rejects when the process ends without one, or after the timeout. */
-  line(message: string, timeoutMs?: number): Promise<LogLine>;
-  /** Resolves when these words were written beside the log (see `text`). Rejects when the process ends before. */
-  said(words: string): Promise<void>;
-  /** What was written to stderr, and to stdout without being JSON. */
-  readonly text: string;
-  /** Resolves when /readyz answers 200. Fails when the process ends before, or after the timeout. */
-  ready(timeoutMs?: number): Promise<void>;
-  /** /readyz as it is now; undefined while nothing answers. */
-  readyz(): Promise<Answer | undefined>;
-  /** The sum of all series of a metric that have these labels. */
-  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
-  /** What makes a command its operator. */
-  readonly operator: Environment;
-  /** A request to the control plane. */
-  request(method: string, path: string, body?: unknown): Promise<Answer>;
-  readonly isRunning: boolean;
-  /** SIGTERM, and the exit that follows. */
-  stop(): Promise<Exit>;
-  /** SIGKILL, and the exit that follows. */
-  kill(): Promise<Exit>;
-}
+export type Daemon = Awaited<ReturnType<typeof startDaemon>>;
 
 /** Longer than anything takes on a machine that is ten times too busy, and shorter than a test may take, so that it is told what was waited for. */
 const PATIENCE_MS = 300_000;
@@ -90,7 +57,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
  * Starts `tally serve`, and resolves when it listens, or has ended before. `env` is all that it is given of TALLY_ and AWS_
  * variables, besides addresses and credentials that mean nothing. `main`: the first file of the program.
  */
-export async function startDaemon(env: Environment, args: readonly string[] = ['serve'], main = MAIN): Promise<Daemon> {
+export async function startDaemon(env: Environment, args: readonly string[] = ['serve'], main = MAIN) {
   const started = {
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'test',
@@ -121,25 +88,34 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
 
   return {
     pid: child.pid ?? 0,
+    /** Throws for a daemon that serves no control plane. */
     get controlUrl() {
       return urlOf('controlUrl');
     },
+    /** Throws for a daemon that ended before it served anything. */
     get healthUrl() {
       return urlOf('healthUrl');
     },
+    /** SQS, SNS and S3 of the embedded mode. Throws without it. */
     get embeddedUrl() {
       return urlOf('embeddedUrl');
     },
+    /** Lines of the log so far. */
     log: output.log,
-    logged: (message) => output.log.filter(({ msg }) => msg === message),
+    /** Those with this message. */
+    logged: (message: string) => output.log.filter(({ msg }) => msg === message),
+    /** Resolves with the first log line with this message, past or future. Rejects when the process ends without one, or after the timeout. */
     line,
-    async said(words) {
+    /** Resolves when these words were written beside the log (see `text`). Rejects when the process ends before. */
+    async said(words: string): Promise<void> {
       await output.first(`the words "${words}"`, () => output.text().includes(words) || undefined, PATIENCE_MS);
     },
+    /** What was written to stderr, and to stdout without being JSON. */
     get text() {
       return output.text();
     },
-    async ready(timeoutMs = PATIENCE_MS) {
+    /** Resolves when /readyz answers 200. Fails when the process ends before, or after the timeout. */
+    async ready(timeoutMs = PATIENCE_MS): Promise<void> {
       let last: Answer | undefined;
       const isReadyOrGone = async (): Promise<boolean> => {
         if (!isRunning()) return true;
@@ -151,20 +127,26 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
       });
       if (!isRunning()) throw new Error(`the daemon ended: ${JSON.stringify(await exited)}\n${output.tail()}`);
     },
+    /** /readyz as it is now; undefined while nothing answers. */
     readyz,
-    async metric(name, labels = {}) {
+    /** The sum of all series of a metric that have these labels. */
+    async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
       const { body } = await ask('GET', `${urlOf('healthUrl')}/metrics`);
       return parseMetrics(String(body)).sum(name, labels);
     },
+    /** What makes a command its operator. */
     operator: { TALLY_SOCKET: started.TALLY_SOCKET },
-    request: (method, path, body) => ask(method, `${urlOf('controlUrl')}${path}`, body),
+    /** A request to the control plane. */
+    request: (method: string, path: string, body?: unknown) => ask(method, `${urlOf('controlUrl')}${path}`, body),
     get isRunning() {
       return isRunning();
     },
+    /** SIGTERM, and the exit that follows. */
     stop: () => {
       child.kill('SIGTERM');
       return exited;
     },
+    /** SIGKILL, and the exit that follows. */
     kill: () => {
       child.kill('SIGKILL');
       return exited;

@@ -12,17 +12,10 @@ const run = promisify(execFile);
 /** Takes `up`, `kill` or `wipe`, and a port; undefined when this machine has none. */
 export const elasticMqProgram = process.env['TALLY_TEST_ELASTICMQ'];
 
-export interface ElasticMq {
-  readonly url: string;
-  /** SIGKILL. */
-  kill(): Promise<void>;
-  up(): Promise<void>;
-  /** Ends it, and removes what it has. */
-  [Symbol.asyncDispose](): Promise<void>;
-}
+export type ElasticMq = Awaited<ReturnType<typeof startElasticMq>>;
 
 /** Starts one without queues. */
-export async function startElasticMq(program: string): Promise<ElasticMq> {
+export async function startElasticMq(program: string) {
   const port = String(await unusedPort());
   const folder = await mkdtemp(join(tmpdir(), 'tally-elasticmq-'));
   const log = join(folder, port, 'log');
@@ -46,9 +39,11 @@ export async function startElasticMq(program: string): Promise<ElasticMq> {
   await act('up');
   return {
     url: `http://127.0.0.1:${port}`,
+    /** SIGKILL. */
     kill: () => act('kill'),
     up,
-    async [Symbol.asyncDispose]() {
+    /** Ends it, and removes what it has. */
+    async [Symbol.asyncDispose](): Promise<void> {
       await act('wipe');
       await rm(folder, { recursive: true, force: true });
     },

@@ -47,17 +47,7 @@ export interface Rule {
   remove(): void;
 }
 
-export interface FaultProxy {
-  readonly url: string;
-  /** From now on the requests that match (all, without `matches`) are interfered with. Of several rules the newest that matches counts. */
-  interfere(interference: Interference, matches?: (request: PassingRequest) => boolean): Rule;
-  /** Interferes with the first request that matches; every later one that matches hangs. So the moment lasts, however late it is noticed, until the rule is removed. */
-  holdAt(interference: Interference, matches: (request: PassingRequest) => boolean): Rule;
-  /** Resets all connections and refuses new ones until {@link accept}. The port stays this proxy's. */
-  refuse(): Promise<void>;
-  accept(): Promise<void>;
-  close(): Promise<void>;
-}
+export type FaultProxy = Awaited<ReturnType<typeof startFaultProxy>>;
 
 /** Longer than any test: a client's idle connection is not closed under its next request. */
 const KEEP_ALIVE_MS = 3_600_000;
@@ -70,7 +60,7 @@ interface ActiveRule {
 }
 
 /** Starts a proxy before the HTTP server at `target` (its scheme, host and port). */
-export async function startFaultProxy(target: string): Promise<FaultProxy> {
+export async function startFaultProxy(target: string) {
   const { hostname, port: targetPort } = new URL(target);
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const rules: ActiveRule[] = [];
@@ -172,8 +162,10 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
 
   return {
     url: `http://127.0.0.1:${port}`,
-    interfere: (interference, matches = () => true) => addRule(interference, matches),
-    holdAt(interference, matches) {
+    /** From now on the requests that match (all, without `matches`) are interfered with. Of several rules the newest that matches counts. */
+    interfere: (interference: Interference, matches: (request: PassingRequest) => boolean = () => true) => addRule(interference, matches),
+    /** Interferes with the first request that matches; every later one that matches hangs. So the moment lasts, however late it is noticed, until the rule is removed. */
+    holdAt(interference: Interference, matches: (request: PassingRequest) => boolean): Rule {
       const later = addRule({ kind: 'hang' }, matches);
       let isFirst = true;
       const first = addRule(interference, (request) => {
@@ -189,7 +181,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
         },
       };
     },
-    async refuse() {
+    /** Resets all connections and refuses new ones until `accept`. The port stays this proxy's. */
+    async refuse(): Promise<void> {
       const closed = new Promise((resolve) => {
         server.close(resolve);
       });
@@ -197,11 +190,11 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       server.closeAllConnections();
       await closed;
     },
-    async accept() {
+    async accept(): Promise<void> {
       await listen(server, port);
       keeper.release();
     },
-    async close() {
+    async close(): Promise<void> {
       agent.destroy();
       await closeServer(server);
       keeper.close();
@@ -209,26 +202,20 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   };
 }
 
-interface PortKeeper {
-  /** From now on the port is in use by a connection: none can be made to it, and no other process is given it. */
-  keep(port: number): Promise<void>;
-  /** To be called when the port is listened on again, which a connection does not prevent. */
-  release(): void;
-  close(): void;
-}
-
-async function startPortKeeper(): Promise<PortKeeper> {
+async function startPortKeeper() {
   const server = createTcpServer((socket) => socket.on('error', ignore));
   const itsPort = await listen(server);
   let kept: Socket | undefined;
   const release = (): void => void kept?.resetAndDestroy();
   return {
-    async keep(localPort) {
+    /** From now on the port is in use by a connection: none can be made to it, and no other process is given it. */
+    async keep(localPort: number): Promise<void> {
       kept = connect({ host: '127.0.0.1', port: itsPort, localAddress: '127.0.0.1', localPort });
       await once(kept, 'connect');
     },
+    /** To be called when the port is listened on again, which a connection does not prevent. */
     release,
-    close() {
+    close(): void {
       release();
       server.close();
     },

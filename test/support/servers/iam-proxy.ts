@@ -21,22 +21,13 @@ export interface Ask {
   readonly resource: string;
 }
 
-export interface IamProxy {
-  readonly url: string;
-  /** What no statement allowed, each once. */
-  readonly refused: ReadonlySet<string>;
-  /** What a principal may do and has not done: each action of each statement, for each of its resources. */
-  unused(principal: keyof Policies): readonly string[];
-  close(): Promise<void>;
-}
-
 interface Requested {
   readonly service: string;
   readonly asks: readonly Ask[];
 }
 
 /** Starts it before the emulator at `target`. `processKey` is the access key of the process itself. */
-export async function startIamProxy(target: string, policies: Policies, processKey = 'test'): Promise<IamProxy> {
+export async function startIamProxy(target: string, policies: Policies, processKey = 'test') {
   const proxy = await startFaultProxy(target);
   const refused = new Set<string>();
   const used = { process: new Set<string>(), person: new Set<string>() };
@@ -62,8 +53,10 @@ export async function startIamProxy(target: string, policies: Policies, processK
 
   return {
     url: proxy.url,
+    /** What no statement allowed, each once. */
     refused,
-    unused: (principal) => policies[principal].flatMap(namesOf).filter((name) => !used[principal].has(name)),
+    /** What a principal may do and has not done: each action of each statement, for each of its resources. */
+    unused: (principal: keyof Policies) => policies[principal].flatMap(namesOf).filter((name) => !used[principal].has(name)),
     close: () => proxy.close(),
   };
 }

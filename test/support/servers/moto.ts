@@ -5,13 +5,8 @@ import { findProgram } from '../../docs/programs.ts';
 
 export const MOTO = { name: 'moto_server', variable: 'TALLY_TEST_MOTO_SERVER' } as const;
 
-interface Moto {
-  readonly endpoint: string;
-  stop(): void;
-}
-
 /** Starts one on a port of the system's choice. It ends with this process at the latest. */
-export async function startMoto(): Promise<Moto> {
+export async function startMoto() {
   const child = spawn(findProgram(MOTO) ?? '', ['-H', '127.0.0.1', '-p', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
   process.once('exit', () => child.kill());
   const lines: string[] = [];

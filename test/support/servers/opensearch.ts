@@ -6,20 +6,13 @@ import type { Store } from '../../../src/store/store.ts';
 import { opensearchUrl } from './found.ts';
 import { listenScripted, type ScriptedRequest } from './scripted.ts';
 
-export interface TestStore {
-  readonly store: Store;
-  readonly prefix: string;
-  /** The same installation (prefix) as another process sees it. */
-  another(options?: Partial<OpenSearchOptions>): Store;
-  refresh(): Promise<void>;
-  dispose(): Promise<void>;
-}
+export type TestStore = ReturnType<typeof openTestStore>;
 
 /** Asks the server itself, with every right. */
 export type Ask = (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: Readonly<Record<string, unknown>>) => Promise<RawAnswer>;
 
 /** A store on a fresh prefix; nothing is prepared yet. `dispose` removes all of the prefix, through `ask`. */
-export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: Ask): TestStore {
+export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: Ask) {
   const prefix = `test${randomBytes(6).toString('hex')}`;
   const url = options.urls?.[0] ?? serverUrl();
   const admin: Ask = ask ?? ((method, path, body) => raw(method, path, body, url));
@@ -42,11 +35,12 @@ export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: As
   return {
     prefix,
     store: another(),
+    /** The same installation (prefix) as another process sees it. */
     another,
-    refresh: async () => {
+    refresh: async (): Promise<void> => {
       await admin('POST', `/${prefix}-*/_refresh`);
     },
-    dispose: async () => {
+    dispose: async (): Promise<void> => {
       await Promise.all(opened.map((store) => store.close()));
       // a read-only index cannot be deleted
       await admin('PUT', `/${prefix}-*/_settings?expand_wildcards=all`, { 'index.blocks.read_only': null });
@@ -91,22 +85,21 @@ export type Interference = (
   forward: () => Promise<ProxyAnswer>,
 ) => Promise<ProxyAnswer | 'hang'> | ProxyAnswer | 'hang';
 
-export interface Proxy {
-  readonly url: string;
-  /** What came through, oldest first. */
-  readonly requests: readonly ProxiedRequest[];
-  close(): Promise<void>;
-}
+export type Proxy = Awaited<ReturnType<typeof startProxy>>;
 
 /** A real HTTP server before the real OpenSearch, for answers that a shared server cannot be made to give. */
-export async function startProxy(interfere: Interference): Promise<Proxy> {
+export async function startProxy(interfere: Interference) {
   const { asked, ...server } = await listenScripted(async (request) => {
     const answer = await interfere(request, () => forward(request));
     if (answer === 'hang') return undefined;
     const { status, body = '', contentType = 'application/json; charset=UTF-8' } = answer;
     return { status, body, headers: { 'content-type': contentType } };
   });
-  return { ...server, requests: asked };
+  return {
+    ...server,
+    /** What came through, oldest first. */
+    requests: asked,
+  };
 }
 
 async function forward({ method, path, headers, body }: ProxiedRequest): Promise<ProxyAnswer> {

@@ -26,23 +26,15 @@ export interface ScriptedAnswer {
 /** Undefined: the request is never answered. */
 export type Script<Request = ScriptedRequest> = (request: Request) => ScriptedAnswer | undefined | Promise<ScriptedAnswer | undefined>;
 
-export interface ScriptedServer {
-  readonly url: string;
-  /** The requests so far. */
-  readonly asked: ScriptedRequest[];
-  /** Nothing listens any more. */
-  readonly close: () => Promise<void>;
-}
-
 /** Ends with the test. */
-export async function startScripted(script: Script): Promise<ScriptedServer> {
+export async function startScripted(script: Script) {
   const server = await listenScripted(script);
   onTestFinished(server.close);
   return server;
 }
 
 /** The same for several tests, until it is closed. */
-export async function listenScripted(script: Script): Promise<ScriptedServer> {
+export async function listenScripted(script: Script) {
   const asked: ScriptedRequest[] = [];
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = incoming;
@@ -56,7 +48,12 @@ export async function listenScripted(script: Script): Promise<ScriptedServer> {
     { keepAliveTimeout: 3_600_000 },
     (incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()),
   );
-  return { url: `http://127.0.0.1:${await listen(server)}`, asked, close: () => closeServer(server) };
+  return {
+    url: `http://127.0.0.1:${await listen(server)}`,
+    /** The requests so far. */
+    asked,
+    close: () => closeServer(server),
+  };
 }
 
 function send(outgoing: ServerResponse, { status = 200, phrase, headers = {}, body = '', isCut }: ScriptedAnswer): void {

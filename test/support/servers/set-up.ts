@@ -21,17 +21,11 @@ export function setupOn(aws: TestAws, ...queueUrls: readonly string[]): Setup {
   return createSetup({ aws: { ...shared, account: async () => '000000000000' }, clock, region: aws.region, queueUrls });
 }
 
-export interface SetUp {
-  readonly installation: string;
-  readonly queue: { readonly url: string; readonly arn: string };
-  readonly deadLetters: { readonly url: string; readonly arn: string };
-}
-
 /** Sets up an installation of a fresh name, for its own region and these. */
 export async function setUp(
   aws: TestAws,
   { regions = [], installation }: { readonly regions?: readonly string[]; readonly installation?: string } = {},
-): Promise<SetUp> {
+) {
   const name = `tally-test-${randomBytes(4).toString('hex')}-bucket-events`;
   // an emulator loads a service at its first request, which can take longer than Tally waits for an answer
   await Promise.all([aws.sqs.send(new ListQueuesCommand({ MaxResults: 1 })), aws.sns.send(new ListTopicsCommand({}))]);

@@ -35,32 +35,18 @@ import {
   SetQueueAttributesCommand,
   TagQueueCommand,
 } from '@aws-sdk/client-sqs';
-import type { TestAws } from '../servers/aws.ts';
+import type { TestAws, TestQueue } from '../servers/aws.ts';
 
-interface Queue {
-  readonly url: string;
-  readonly arn: string;
-}
-
-export interface Bystanders {
-  readonly bucket: string;
-  /** Gets the notifications of tags, everything from their topic, and what their rule matches. */
-  readonly queue: Queue;
-  /** Their topic: with `sendsToTopic` the bucket sends all changes to it. */
-  readonly topicArn: string;
-  /** Everything of theirs as AWS answers it, for comparison. */
-  snapshot(): Promise<Readonly<Record<string, unknown>>>;
-  close(): void;
-}
+export type Bystanders = Awaited<ReturnType<typeof createBystanders>>;
 
 const TAGS = [{ Key: 'team', Value: 'media' }];
 
 /** Makes a bucket that a queue and EventBridge get events of, and statements of theirs in the policies of Tally's queues. */
 export async function createBystanders(
   aws: TestAws,
-  tally: { readonly queue: Queue; readonly deadLetters: Queue },
+  tally: { readonly queue: TestQueue; readonly deadLetters: TestQueue },
   { sendsToTopic }: { readonly sendsToTopic: boolean },
-): Promise<Bystanders> {
+) {
   const events = new EventBridgeClient({ endpoint: aws.endpoint, region: aws.region, credentials: aws.credentials });
   const [bucket, queue, topicArn] = [await aws.createBucket(), await aws.createQueue(), await aws.createTopic()];
   await aws.subscribe(topicArn, queue);
@@ -99,8 +85,11 @@ export async function createBystanders(
 
   return {
     bucket,
+    /** Gets the notifications of tags, everything from their topic, and what their rule matches. */
     queue,
+    /** Their topic: with `sendsToTopic` the bucket sends all changes to it. */
     topicArn,
+    /** Everything of theirs as AWS answers it, for comparison. */
     async snapshot() {
       const { RuleNames: rules = [] } = await events.send(new ListRuleNamesByTargetCommand({ TargetArn: queue.arn }));
       return {
@@ -115,7 +104,7 @@ export async function createBystanders(
 }
 
 /** Everything in AWS with this name in its own, and whatever leads to this queue. */
-export async function tracesOf(aws: TestAws, name: string, queue: Queue): Promise<readonly string[]> {
+export async function tracesOf(aws: TestAws, name: string, queue: TestQueue): Promise<readonly string[]> {
   const events = new EventBridgeClient({ endpoint: aws.endpoint, region: aws.region, credentials: aws.credentials });
   try {
     const topics = await every(async (NextToken) => aws.sns.send(new ListTopicsCommand({ NextToken })), 'Topics');

@@ -18,19 +18,7 @@ export type IndexKind = 'sqlite' | 'opensearch';
 /** The kinds of index that this run has. */
 export const indexKinds: readonly IndexKind[] = opensearchUrl() === undefined ? ['sqlite'] : ['sqlite', 'opensearch'];
 
-export interface Flow {
-  readonly world: QueueWorld;
-  /** The proxy before OpenSearch. Throws for a SQLite index, which nothing is between. */
-  readonly index: FaultProxy;
-  /** The settings of a daemon of this flow. */
-  readonly env: Environment;
-  /** Starts a daemon, connects both buckets once, and waits until it is ready; unless told otherwise. */
-  start(env?: Environment, options?: { readonly awaitReady?: boolean }): Promise<Daemon>;
-  /** Resolves when the daemon's search finds exactly what the bucket holds and the queue is empty. Fails, with what differs, after `timeoutMs`. */
-  converged(daemon: Daemon, timeoutMs?: number): Promise<void>;
-  /** Kills what runs, and removes the index. */
-  [Symbol.asyncDispose](): Promise<void>;
-}
+export type Flow = Awaited<ReturnType<typeof openFlow>>;
 
 /** An index of one kind with the settings for it. */
 export interface TestIndex {
@@ -40,19 +28,22 @@ export interface TestIndex {
 }
 
 /** Opens a flow: nothing runs yet. */
-export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise<Flow> {
+export async function openFlow(kind: IndexKind, options?: WorldOptions) {
   const [world, testIndex] = await Promise.all([startQueueWorld(options), openIndex(kind)]);
-  const env = { ...world.env, ...testIndex.env };
+  const env: Environment = { ...world.env, ...testIndex.env };
   const daemons: Daemon[] = [];
   let isConnected = false;
   return {
     world,
+    /** The proxy before OpenSearch. Throws for a SQLite index, which nothing is between. */
     get index() {
       if (testIndex.proxy === undefined) throw new Error('nothing is between a daemon and its SQLite file');
       return testIndex.proxy;
     },
+    /** The settings of a daemon of this flow. */
     env,
-    async start(more = {}, { awaitReady = true } = {}) {
+    /** Starts a daemon, connects both buckets once, and waits until it is ready; unless told otherwise. */
+    async start(more: Environment = {}, { awaitReady = true } = {}): Promise<Daemon> {
       const daemon = await startDaemon({ ...env, ...more });
       daemons.push(daemon);
       if (!awaitReady) return daemon;
@@ -61,7 +52,8 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
       await daemon.ready();
       return daemon;
     },
-    async converged(daemon, timeoutMs) {
+    /** Resolves when the daemon's search finds exactly what the bucket holds and the queue is empty. Fails, with what differs, after `timeoutMs`. */
+    async converged(daemon: Daemon, timeoutMs?: number): Promise<void> {
       let difference: unknown;
       const isConverged = async (): Promise<boolean> => {
         difference = await differenceOf(daemon, world);
@@ -72,7 +64,8 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
         throw new Error(`index and bucket do not agree: ${told.join('\n')}`, { cause: error });
       });
     },
-    async [Symbol.asyncDispose]() {
+    /** Kills what runs, and removes the index. */
+    async [Symbol.asyncDispose](): Promise<void> {
       await Promise.all(daemons.map((daemon) => daemon.kill()));
       await Promise.all([world.close(), testIndex.close()]);
     },

@@ -7,10 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { sequencerOf } from '../../../src/demo/clock.ts';
 import { createFauxqs } from '../../../src/demo/fauxqs.ts';
 import { formEncoded } from '../event-fixtures.ts';
-import type { Environment } from '../servers/daemon.ts';
 import { messageWith } from '../servers/queue-message.ts';
 import { startFaultProxy } from '../servers/fault-proxy.ts';
-import type { FaultProxy } from '../servers/fault-proxy.ts';
 
 const REGION = 'us-east-1';
 const ACCOUNT = '000000000000';
@@ -23,48 +21,17 @@ export interface StoredMessage {
   readonly messageAttributes: Readonly<Record<string, { readonly DataType: string; readonly StringValue?: string | undefined }>>;
 }
 
-export interface StoredMessages {
-  /** To be received now, delayed ones included. */
-  readonly visible: readonly StoredMessage[];
-  /** Received and not yet deleted or visible again. */
-  readonly inFlight: readonly StoredMessage[];
-}
+export type QueueWorld = Awaited<ReturnType<typeof startQueueWorld>>;
 
 /** A bucket of the world. Its changes are told when the caller sends the notifications that they return. */
-export interface WorldBucket {
-  readonly bucket: string;
-  /** Puts an object, and returns the notification of it. */
-  put(key: string, eventName?: 'ObjectCreated:Put' | 'ObjectCreated:CompleteMultipartUpload'): string;
-  /** Puts an object, and returns a notification of it that does not state the result, so that S3 must be asked. */
-  putUnstated(key: string): string;
-  /** Deletes an object, and returns the notification of it. */
-  remove(key: string): string;
-  /** Etags by key. */
-  objects(): ReadonlyMap<string, string>;
-}
-
-export interface QueueWorld extends WorldBucket {
-  readonly sqs: FaultProxy;
-  readonly s3: FaultProxy;
-  /** The settings of a daemon for this world, through the proxies. The index is not among them. */
-  readonly env: Environment;
-  /** Another bucket, whose notifications go to the same queue. */
-  readonly neighbour: WorldBucket;
-  /** Sends bodies to the bucket queue. */
-  send(...bodies: readonly string[]): void;
-  /** Moves a body to the dead-letter queue, as SQS itself does: without a reason. */
-  bury(body: string): void;
-  messages(): StoredMessages;
-  deadLetters(): readonly StoredMessage[];
-  close(): Promise<void>;
-}
+export type WorldBucket = QueueWorld['neighbour'];
 
 export interface WorldOptions {
   readonly maxReceiveCount?: number;
 }
 
 /** Starts the world, with an empty bucket and empty queues. */
-export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {}): Promise<QueueWorld> {
+export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {}) {
   const fauxqs = await createFauxqs(REGION);
   const endpoint = await fauxqs.app.listen({ host: '127.0.0.1', port: 0 });
   const createQueue = (queueName: string, attributes?: Record<string, string>) =>
@@ -102,7 +69,7 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
     });
   }
 
-  function createBucket(bucket: string): WorldBucket {
+  function createBucket(bucket: string) {
     fauxqs.s3.createBucket(bucket);
     function write(key: string) {
       versions += 1;
@@ -110,19 +77,23 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
     }
     return {
       bucket,
-      put(key, eventName = 'ObjectCreated:Put') {
+      /** Puts an object, and returns the notification of it. */
+      put(key: string, eventName: 'ObjectCreated:Put' | 'ObjectCreated:CompleteMultipartUpload' = 'ObjectCreated:Put'): string {
         const object = write(key);
         return notification(bucket, key, { eventName, size: object.contentLength, eTag: object.etag.replaceAll('"', '') });
       },
-      putUnstated(key) {
+      /** Puts an object, and returns a notification of it that does not state the result, so that S3 must be asked. */
+      putUnstated(key: string): string {
         write(key);
         return notification(bucket, key, { eventName: 'ObjectCreated:Put' });
       },
-      remove(key) {
+      /** Deletes an object, and returns the notification of it. */
+      remove(key: string): string {
         fauxqs.s3.deleteObject(bucket, key);
         return notification(bucket, key, { eventName: 'ObjectRemoved:Delete' });
       },
-      objects() {
+      /** Etags by key. */
+      objects(): ReadonlyMap<string, string> {
         const { objects } = fauxqs.s3.listObjects(bucket, { maxKeys: Number.POSITIVE_INFINITY });
         return new Map(objects.map(({ key, etag }) => [key, etag.replaceAll('"', '')]));
       },
@@ -131,9 +102,11 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
 
   return {
     ...createBucket(`flow-${name}`),
+    /** Another bucket, whose notifications go to the same queue. */
     neighbour: createBucket(`flow-${name}-neighbour`),
     sqs,
     s3,
+    /** The settings of a daemon for this world, through the proxies. The index is not among them. */
     env: {
       AWS_ENDPOINT_URL_SQS: sqs.url,
       AWS_ENDPOINT_URL_SNS: endpoint,
@@ -144,19 +117,22 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       TALLY_INGEST_POLLERS: '2',
       TALLY_INGEST_VISIBILITY_S: '10',
     },
-    send(...bodies) {
+    /** Sends bodies to the bucket queue. */
+    send(...bodies: readonly string[]): void {
       for (const body of bodies) queue.enqueue(messageWith(body));
     },
-    bury: (body) => letters.enqueue(messageWith(body)),
+    /** Moves a body to the dead-letter queue, as SQS itself does: without a reason. */
+    bury: (body: string): void => letters.enqueue(messageWith(body)),
+    /** What is to be received now, delayed messages included, and what was received and is not yet deleted or visible again. */
     messages() {
       const { ready, delayed, inflight } = queue.inspectMessages();
       return { visible: copies([...ready, ...delayed]), inFlight: copies(inflight.map(({ message }) => message)) };
     },
-    deadLetters() {
+    deadLetters(): readonly StoredMessage[] {
       const { ready, delayed, inflight } = letters.inspectMessages();
       return copies([...ready, ...delayed, ...inflight.map(({ message }) => message)]);
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([sqs.close(), s3.close()]);
       await fauxqs.app.close();
     },
