@@ -29,7 +29,7 @@ import { documentedTransformer, tellTrail, type Call } from '../support/audit-tr
 import { isLong } from '../support/breadth.ts';
 import { listBucket } from '../support/random/operations.ts';
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
-import { repeated, runTally, type Daemon } from '../support/servers/daemon.ts';
+import { runTally } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { MOTO, startMoto } from '../support/servers/moto.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
@@ -205,9 +205,8 @@ interface Scene {
 }
 
 async function tell(story: Story, { world, aws, others, trail }: Scene): Promise<void> {
-  const { daemon, queue } = world;
+  const { ask, daemon, queue } = world;
   const { bucket, topicArn } = others;
-  const ask = requestsOf(daemon);
   const ours = `/v1/buckets/${bucket}`;
   // the stories run side by side, and only that of the source `routed` looks at the trail
   const theirs = async () => ({ ...(await others.snapshot()), ...(story.source === 'routed' && { trail: await trail.snapshot() }) });
@@ -239,7 +238,7 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
   await expectAgreement(world, aws, bucket);
   // created and removed objects were reported, by the source and through its topic
   await until('the connection is proven', async () => (await doctorsCodes()).length === 0);
-  expect(await driftOf(ask, bucket)).toMatchObject({ missing: 0, stale: 0, phantom: 0, equal: 6 });
+  expect(await driftOf(world, bucket)).toMatchObject({ missing: 0, stale: 0, phantom: 0, equal: 6 });
   const gaps = async () =>
     (await world.gaps(bucket)).flatMap(({ reasons }) => reasons.map(({ kind }) => kind).filter((kind) => kind === 'bulk-delete'));
   // the index agrees by the deletes of the keys, and the message that opens the gap may come after them
@@ -255,15 +254,6 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
   expect(after).toEqual(before);
   expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
   await expectTheirEvents(aws, others);
-}
-
-/** Asks the daemon, and returns its answer; it must succeed. */
-function requestsOf(daemon: Daemon) {
-  return async function ask<Body = unknown>(method: string, path: string, body?: object): Promise<Body> {
-    const answer = await repeated(daemon, method, path, body);
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    return answer.body as Body;
-  };
 }
 
 /** A stock LocalStack encodes keys in EventBridge's events, which AWS does not. */
@@ -308,7 +298,7 @@ async function expectAgreement(world: World, aws: TestAws, bucket: string): Prom
 }
 
 /** The counts of a drift report, once S3's clock, which shows seconds, is past the last change. */
-async function driftOf(ask: ReturnType<typeof requestsOf>, bucket: string): Promise<Job['counts']> {
+async function driftOf({ ask }: World, bucket: string): Promise<Job['counts']> {
   let job: Job | undefined;
   await until('nothing is in flight', async () => {
     const { id } = await ask<Job>('POST', `/v1/buckets/${bucket}/reindex`, { mode: 'report' });

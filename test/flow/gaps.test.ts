@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../src/records/bucket.ts';
 import type { Gap } from '../../src/registry/contract/gaps.ts';
 import type { Job } from '../../src/registry/contract/job.ts';
+import type { Page } from '../../src/store/stored.ts';
 import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import { until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
@@ -27,13 +28,7 @@ describe.skipIf(awsEndpoint() === undefined).each(oneOf(indexKinds))(
     afterAll(() => world?.dispose());
 
     /** Connects a new bucket. With `expiration` it has a lifecycle rule before: a bucket is checked for rules at any time from then on. */
-    async function routedBucket({
-      source = 'routed',
-      expiration,
-    }: {
-      readonly source?: BucketSource;
-      readonly expiration?: LifecycleExpiration;
-    }): Promise<string> {
+    async function routedBucket(source: BucketSource, expiration?: LifecycleExpiration): Promise<string> {
       const { aws, queue } = world;
       const bucket = await aws.createBucket();
       if (expiration !== undefined) await expire(bucket, expiration);
@@ -53,9 +48,7 @@ describe.skipIf(awsEndpoint() === undefined).each(oneOf(indexKinds))(
 
     /** What was closed of the bucket with a bulk delete among its reasons. */
     async function closedGap(bucket: string): Promise<Gap | undefined> {
-      const { items } = (await world.daemon.request('GET', `/v1/gaps?bucket=${bucket}&state=closed`)).body as {
-        readonly items: readonly Gap[];
-      };
+      const { items } = await world.ask<Page<Gap>>('GET', `/v1/gaps?bucket=${bucket}&state=closed`);
       return items.find(({ reasons }) => reasons.some(({ kind }) => kind === 'bulk-delete'));
     }
 
@@ -73,7 +66,7 @@ describe.skipIf(awsEndpoint() === undefined).each(oneOf(indexKinds))(
     const keysIn = async (bucket: string): Promise<string[]> => (await world.documents(bucket)).map(({ key }) => key);
 
     it.concurrent('loses what was deleted in bulk without keys, by itself: the gap closes', async () => {
-      const bucket = await routedBucket({ expiration: { Days: 3 } });
+      const bucket = await routedBucket('routed', { Days: 3 });
       await world.daemon.ready();
       await fill(bucket, KEYS);
 
@@ -89,10 +82,10 @@ describe.skipIf(awsEndpoint() === undefined).each(oneOf(indexKinds))(
       expect(await keysIn(bucket)).toEqual([kept]);
 
       const closed = await closedGap(bucket);
-      const job = (await world.daemon.request('GET', `/v1/jobs/${closed?.job_id}`)).body as Job;
+      const job = await world.ask<Job>('GET', `/v1/jobs/${closed?.job_id}`);
       expect(job).toMatchObject({ state: 'done', requested_by: 'gap' });
       // the job that found them may be an earlier one: until an event has arrived, none closes the gap
-      const { items: jobs } = (await world.daemon.request('GET', `/v1/jobs?bucket=${bucket}`)).body as { readonly items: readonly Job[] };
+      const { items: jobs } = await world.ask<Page<Job>>('GET', `/v1/jobs?bucket=${bucket}`);
       expect(jobs.reduce((sum, { counts }) => sum + (counts?.tombstones ?? 0), 0)).toBe(deleted.length);
       expect(Date.parse(job.covers_before ?? '')).toBeGreaterThan(Date.parse(closed?.last_seen_at ?? ''));
       // the rules are read, and the expirations that HEADs told of are followed on
@@ -102,7 +95,7 @@ describe.skipIf(awsEndpoint() === undefined).each(oneOf(indexKinds))(
 
     it.concurrent('loses what a lifecycle rule expired and nobody told, and keeps what S3 has not come to yet', async () => {
       // a source that tells expirations at first: the check is then due once it is one that does not
-      const bucket = await routedBucket({ source: 'notification' });
+      const bucket = await routedBucket('notification');
       await world.daemon.ready();
       await fill(bucket, ['dir/expired', 'dir/late', 'other']);
       await expire(bucket, { Date: new Date('2020-01-01T00:00:00Z') });

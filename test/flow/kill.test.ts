@@ -6,22 +6,24 @@ import { indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { inTurns, isLong } from '../support/breadth.ts';
 
-interface Moment {
+/** A request of the daemon. */
+interface Step {
   readonly name: string;
   readonly proxy: (flow: Flow) => FaultProxy;
-  readonly interference: Interference;
   readonly matches: (request: PassingRequest) => boolean;
   /** What is sent then. Default: puts and deletes. */
   readonly load?: (world: QueueWorld) => readonly string[];
 }
+
+/** Before the request arrives, or after it was done and before its answer. */
+type When = 'before' | 'after';
 
 /** A provisional write is settled some 45 s after it, and a killed daemon's messages come back before that. */
 const SETTLE_TIMEOUT_MS = 300_000;
 
 const BAD_BODIES = ['not json at all', '{"Records":[{"eventVersion":"9.0","eventSource":"aws:s3","s3":{}}]}'];
 
-const hang: Interference = { kind: 'hang' };
-const swallow: Interference = { kind: 'swallow-answer' };
+const interferences: Readonly<Record<When, Interference>> = { before: { kind: 'hang' }, after: { kind: 'swallow-answer' } };
 const sqs = (flow: Flow): FaultProxy => flow.world.sqs;
 const s3 = (flow: Flow): FaultProxy => flow.world.s3;
 const index = (flow: Flow): FaultProxy => flow.index;
@@ -29,49 +31,30 @@ const operation = (name: string) => (request: PassingRequest) => request.operati
 const isBulk = ({ path }: PassingRequest): boolean => path.includes('_bulk');
 const isObjectHead = ({ method, path }: PassingRequest): boolean => method === 'HEAD' && path.split('/').length > 2;
 
-const indexMoments: readonly Moment[] = [
-  { name: 'before a bulk request arrives', proxy: index, interference: hang, matches: isBulk },
-  { name: 'after a bulk request was done, before its answer', proxy: index, interference: swallow, matches: isBulk },
-];
+const bulk: Step = { name: 'a bulk request', proxy: index, matches: isBulk };
 
-const moments: readonly Moment[] = [
-  { name: 'before S3 is asked about an object', proxy: s3, interference: hang, matches: isObjectHead },
-  { name: 'after S3 was asked about an object, before its answer', proxy: s3, interference: swallow, matches: isObjectHead },
-  { name: 'before messages are deleted', proxy: sqs, interference: hang, matches: operation('DeleteMessageBatch') },
-  { name: 'after messages were deleted, before the answer', proxy: sqs, interference: swallow, matches: operation('DeleteMessageBatch') },
-  { name: 'before a dead letter is sent', proxy: sqs, interference: hang, matches: operation('SendMessage') },
-  { name: 'after a dead letter was sent, before the answer', proxy: sqs, interference: swallow, matches: operation('SendMessage') },
-  { name: 'after messages were received, before they arrive', proxy: sqs, interference: swallow, matches: operation('ReceiveMessage') },
-];
-
-const settleMoments: readonly Moment[] = [
-  {
-    name: 'before the message of a provisional write is hidden',
-    proxy: sqs,
-    interference: hang,
-    matches: operation('ChangeMessageVisibilityBatch'),
-    load: upload,
-  },
-  {
-    name: 'after the message of a provisional write was hidden, before the answer',
-    proxy: sqs,
-    interference: swallow,
-    matches: operation('ChangeMessageVisibilityBatch'),
-    load: upload,
-  },
+/** First what hides a message, as a look at the dead letters of the others does too. */
+const steps: readonly Step[] = [
+  { name: 'the message of a provisional write is hidden', proxy: sqs, matches: operation('ChangeMessageVisibilityBatch'), load: upload },
+  { name: 'S3 is asked about an object', proxy: s3, matches: isObjectHead },
+  { name: 'messages are deleted', proxy: sqs, matches: operation('DeleteMessageBatch') },
+  { name: 'a dead letter is sent', proxy: sqs, matches: operation('SendMessage') },
+  { name: 'messages are received', proxy: sqs, matches: operation('ReceiveMessage') },
 ];
 
 /**
  * Kills the daemon at the moment, and lets another one finish: index and bucket agree, and of all that is bad each body is
  * dead-lettered. Resolves with that one.
  */
-async function killAt(flow: Flow, victim: Daemon, { name, proxy, interference, matches, load = putsAndDeletes }: Moment): Promise<Daemon> {
+async function killAt(flow: Flow, victim: Daemon, [step, when]: readonly [Step, When]): Promise<Daemon> {
   const { world } = flow;
+  const { proxy, matches, load = putsAndDeletes } = step;
+  const name = `${when} ${step.name}`;
   const before = new Set(world.deadLetters().map(({ messageId }) => messageId));
   for (let each = 0; each < 20; each += 1) world.send(world.put(`old/${each}`));
   await flow.converged(victim);
 
-  const moment = proxy(flow).holdAt(interference, matches);
+  const moment = proxy(flow).holdAt(interferences[when], matches);
   world.send(...load(world), ...BAD_BODIES);
   await moment.hit;
   await victim.kill();
@@ -103,14 +86,13 @@ function upload(world: QueueWorld): readonly string[] {
 }
 
 /** What was not done before a death is done like what is new: what was done, and is not known to be, stands for both each day. */
-function played(all: readonly Moment[]): readonly Moment[] {
-  return isLong ? all : all.filter(({ interference }) => interference === swallow);
-}
+const whens: readonly When[] = isLong ? ['before', 'after'] : ['after'];
 
-/** Those of one kind, in turns with the other kind each day. First what hides a message, as a look at the dead letters of the others does too. */
-function momentsOf(kind: IndexKind): readonly Moment[] {
-  const shared = inTurns(played([...settleMoments, ...moments]), indexKinds).flatMap(([moment, each]) => (each === kind ? [moment] : []));
-  return kind === 'opensearch' ? [...shared, ...played(indexMoments)] : shared;
+/** Those of one kind, in turns with the other kind each day. */
+function momentsOf(kind: IndexKind): readonly (readonly [Step, When])[] {
+  const momentsAt = (all: readonly Step[]) => all.flatMap((step) => whens.map((when) => [step, when] as const));
+  const shared = inTurns(momentsAt(steps), indexKinds).flatMap(([moment, each]) => (each === kind ? [moment] : []));
+  return kind === 'opensearch' ? [...shared, ...momentsAt([bulk])] : shared;
 }
 
 describe('killed', () => {

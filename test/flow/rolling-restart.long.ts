@@ -14,7 +14,7 @@ import { describe, expect, test } from 'vitest';
 import { followFeed } from '../support/follower.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon } from '../support/servers/daemon.ts';
-import { connectBuckets, indexed } from '../support/worlds/flow.ts';
+import { bucketDifference, connectBuckets, indexed } from '../support/worlds/flow.ts';
 import { startQueueWorld, type QueueWorld } from '../support/worlds/queue.ts';
 
 const nodes = (process.env['TALLY_TEST_OPENSEARCH_NODES'] ?? '').split(',').filter((url) => url !== '');
@@ -153,10 +153,7 @@ describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
         return load.pending === 0;
       });
       const wanted = world.objects();
-      await until('index and bucket agree', async () => {
-        const found = await indexed(daemon, world.bucket);
-        return found !== undefined && found.size === wanted.size && [...wanted].every(([key, etag]) => found.get(key) === etag);
-      });
+      await until('index and bucket agree', async () => (await bucketDifference(daemon, world)) === undefined);
       const { copy, resets } = await follower.end();
       expect([[...copy.keys()].toSorted(), resets]).toEqual([[...wanted.keys()].toSorted(), 0]);
       for (const { name, fromMs, toMs } of marks)

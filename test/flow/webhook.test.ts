@@ -12,7 +12,7 @@ import { runTally, startDaemon, type Daemon, type Environment } from '../support
 import { elasticMqProgram, startElasticMq, type ElasticMq } from '../support/servers/elasticmq.ts';
 import { unusedPort } from '../support/servers/unused-port.ts';
 import { noteNotRun } from '../support/not-run.ts';
-import { indexed, openIndex, type TestIndex } from '../support/worlds/flow.ts';
+import { bucketDifference, indexed, openIndex, type TestIndex } from '../support/worlds/flow.ts';
 import { startQueueWorld, type QueueWorld } from '../support/worlds/queue.ts';
 
 if (elasticMqProgram === undefined) noteNotRun('a store of one’s own', 'ElasticMQ (a program that starts it, by TALLY_TEST_ELASTICMQ)');
@@ -67,12 +67,8 @@ describe.skipIf(elasticMqProgram === undefined)('a store of one’s own', { time
       PATIENCE_MS,
     );
 
-  async function isIndexed(wanted: ReadonlyMap<string, string>): Promise<boolean> {
-    const found = await indexed(daemon, world.bucket);
-    return found !== undefined && found.size === wanted.size && [...wanted].every(([key, etag]) => found.get(key) === etag);
-  }
-
-  const converged = (): Promise<void> => until('index and bucket agree', () => isIndexed(world.objects()), PATIENCE_MS);
+  const converged = (): Promise<void> =>
+    until('index and bucket agree', async () => (await bucketDifference(daemon, world)) === undefined, PATIENCE_MS);
 
   async function startTally(): Promise<void> {
     daemon = await startDaemon(env);

@@ -89,6 +89,8 @@ export async function startWorld({
     queue,
     deadLetters,
     installation,
+    /** What the control plane answers to a request that must succeed. */
+    ask,
     /** Connects a bucket, without a first re-index. */
     connect: (request: AddBucketRequest): Promise<Bucket> =>
       ask('POST', '/v1/buckets', { reindex: false, wired_by_hand: true, ...request }),
