@@ -6,15 +6,15 @@ import { never, unnamed } from '../cli/client/world.ts';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
 import { createClient } from '../../src/cli/client/client.ts';
 import { readCaller } from '../../src/cli/client/registry.ts';
-import { people, startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
-import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
+import { people, startRegistryWorld } from '../support/identity/registry-world.ts';
+import { canBrowse, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { findingsOf } from '../support/panel/axe.ts';
-import { follow, logInAtPanel, railOf, settled } from '../support/worlds/panel.ts';
+import { follow, inChromium, logInAtPanel, railOf, settled } from '../support/worlds/panel.ts';
 
 /** An address without a space, as an address must be. */
 const HOSTILE_EMAIL = '"><img/src=x/onerror=alert(1)><script>alert(2)</script>@example.com';
@@ -29,35 +29,21 @@ const KEPT = `JSON.stringify([
 ])`;
 
 describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
-  let world: RegistryWorld;
-  let browser: Browser;
-  const windows: Window[] = [];
-  beforeAll(async () => {
-    [world, browser] = await Promise.all([startRegistryWorld(), startChromium()]);
-  });
-  afterEach(async () => {
-    for (const { context } of windows.splice(0)) await context.close();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await world?.close();
-  });
+  const { world, open: openWindow } = inChromium(() => startRegistryWorld());
 
-  async function open(person: Person = people.alice, options?: Parameters<typeof openWindow>[1]): Promise<Window> {
-    world.issuer.personIs(person);
-    const window = await openWindow(browser, options);
-    windows.push(window);
-    return window;
+  async function open(person: Person = people.alice, options: BrowserContextOptions = {}): Promise<Window> {
+    world().issuer.personIs(person);
+    return openWindow(undefined, options);
   }
 
   /** Opens the page on which the person decides. Who has no program that waits is shown a code. */
   const paste = { no_browser: 'true' };
-  const ask = (page: Page, machine = 'laptop') => page.goto(world.authorize({ ...paste, machine }));
+  const ask = (page: Page, machine = 'laptop') => page.goto(world().authorize({ ...paste, machine }));
 
   describe('a login', () => {
     it('leads from the command through issuer and consent page back to the command, which acts for the person then', async () => {
       const { page, context, complaints } = await open();
-      const login = await world.tally(['login', world.url], async (address) => {
+      const login = await world().tally(['login', world().url], async (address) => {
         await page.goto(address);
         expect(await page.title()).toBe('Log in · Tally');
         expect(await page.locator('dl').innerText()).toContain('alice@example.com');
@@ -65,24 +51,24 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
         await page.getByText('You are logged in').first().waitFor();
         expect(new URL(page.url()).pathname).toBe('/callback');
       });
-      const stderr = expect.stringContaining(`You are logged in at ${world.url} as alice@example.com.`);
+      const stderr = expect.stringContaining(`You are logged in at ${world().url} as alice@example.com.`);
       expect(login, login.stderr).toMatchObject({ code: 0, stderr });
-      const whoami = await world.tally(['whoami', '--json']);
+      const whoami = await world().tally(['whoami', '--json']);
       expect(JSON.parse(whoami.stdout)).toMatchObject({ kind: 'session', role: 'user', user: { email: 'alice@example.com' } });
-      expect((await world.tally(['bucket', 'list', '--json'])).code).toBe(0);
-      const reindex = await world.tally(['reindex', 'demo']);
+      expect((await world().tally(['bucket', 'list', '--json'])).code).toBe(0);
+      const reindex = await world().tally(['reindex', 'demo']);
       expect([reindex.code, reindex.stderr]).toEqual([1, expect.stringContaining('authorization.denied')]);
-      expect((await world.tally(['logout'])).code).toBe(0);
-      expect((await world.audited()).map(({ eventname }) => eventname)).toEqual(expect.arrayContaining(['Login', 'Logout']));
+      expect((await world().tally(['logout'])).code).toBe(0);
+      expect((await world().audited()).map(({ eventname }) => eventname)).toEqual(expect.arrayContaining(['Login', 'Logout']));
       expect(complaints).toEqual([]);
       // nothing of a login stays in the browser
-      expect((await context.cookies(world.url)).filter(({ name }) => name.startsWith('tally'))).toEqual([]);
+      expect((await context.cookies(world().url)).filter(({ name }) => name.startsWith('tally'))).toEqual([]);
     });
 
     it('without a browser on the machine shows a code, which the person copies into the program', async () => {
       const { page, context, complaints } = await open();
-      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
-      const client = createClient({ folder: join(world.folder, 'elsewhere') });
+      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world().url });
+      const client = createClient({ folder: join(world().folder, 'elsewhere') });
       let address = '';
       const terminal = {
         machine: 'notebook',
@@ -101,7 +87,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
           return `${shown}\n`;
         },
       };
-      await client.login(world.url, terminal, never);
+      await client.login(world().url, terminal, never);
       const registry = await client.registryOf(unnamed);
       expect(await readCaller(registry, never)).toMatchObject({ kind: 'session', user: { email: 'alice@example.com' } });
       expect(complaints).toEqual([]);
@@ -111,12 +97,14 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       const { page } = await open();
       /** A page that the registry might have, and that may send requests. */
       const ownPage = async (): Promise<void> => {
-        await page.route(`${world.url}/page-of-the-test`, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }));
-        await page.goto(`${world.url}/page-of-the-test`);
+        await page.route(`${world().url}/page-of-the-test`, (route) =>
+          route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }),
+        );
+        await page.goto(`${world().url}/page-of-the-test`);
       };
       const send = (path: string, init: object): Promise<number> =>
         page.evaluate(`fetch(${JSON.stringify(path)}, ${JSON.stringify(init)}).then(({ status }) => status)`);
-      await page.goto(`${world.url}/login/authorize?return_to=/v1/session`);
+      await page.goto(`${world().url}/login/authorize?return_to=/v1/session`);
       await ownPage();
       expect(await page.evaluate('document.cookie')).not.toContain('tally');
       const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name":"by cookie"}' };
@@ -129,14 +117,14 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.goto(`http://127.0.0.1:${(foreign.address() as AddressInfo).port}/`);
       const key = (init: string): Promise<string> =>
         page.evaluate(
-          `fetch('${world.url}/v1/api-keys', { method: 'POST', credentials: 'include', ${init} }).then(() => 'answered', () => 'failed')`,
+          `fetch('${world().url}/v1/api-keys', { method: 'POST', credentials: 'include', ${init} }).then(() => 'answered', () => 'failed')`,
         );
       expect(await key(`headers: { 'content-type': 'application/json', 'x-tally-csrf': '1' }, body: '{"name":"forged"}'`)).toBe('failed');
       expect(await key(`mode: 'no-cors', body: '{"name":"forged"}'`)).toBe('failed');
       const form = `const form = document.createElement('form'); form.method = 'post'; form.enctype = 'text/plain';
-        form.action = '${world.url}/v1/api-keys'; form.innerHTML = '<input name=\\'{"name":"forged","x":"\\' value=\\'"}\\'>';
+        form.action = '${world().url}/v1/api-keys'; form.innerHTML = '<input name=\\'{"name":"forged","x":"\\' value=\\'"}\\'>';
         document.body.append(form); form.submit();`;
-      await Promise.all([page.waitForURL(`${world.url}/**`), page.evaluate(form)]);
+      await Promise.all([page.waitForURL(`${world().url}/**`), page.evaluate(form)]);
       expect(await page.locator('body').innerText()).toMatch(/request\.(forbidden-origin|unsupported-media-type)/);
       foreign.close();
       foreign.closeAllConnections();
@@ -189,7 +177,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       const [email, , machine] = await page.locator('dd').allInnerTexts();
       expect([email, machine]).toEqual([HOSTILE_EMAIL, HOSTILE_MACHINE]);
       const { page: refused } = await open({ sub: 's-eve', email: HOSTILE_EMAIL, groups: [] });
-      await refused.goto(`${world.url}/login/authorize?return_to=/v1/session`);
+      await refused.goto(`${world().url}/login/authorize?return_to=/v1/session`);
       expect(await refused.locator('main').innerText()).toContain(`${HOSTILE_EMAIL} (not verified) may not log in`);
       expect(await refused.locator('img, script').count()).toBe(0);
       expect(complaints).toEqual([]);
@@ -212,7 +200,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
   describe('the panel of a person who logs in', () => {
     async function logIn(person: Person, query = '') {
       const window = await open(person);
-      const refused = await logInAtPanel(window, world.url, query);
+      const refused = await logInAtPanel(window, world().url, query);
       // Chromium reports the answer 401 before the login itself
       return { ...window, refused, complaintsOf: () => window.complaints.filter((text) => !text.includes('status of 401')) };
     }
@@ -235,7 +223,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
         await settled(page);
         expect(await page.getByRole('alert').count(), name).toBe(0);
       }
-      await page.goto(`${world.url}/panel/?page=bucket&bucket=demo`);
+      await page.goto(`${world().url}/panel/?page=bucket&bucket=demo`);
       await page.getByRole('link', { name: 'Search in this bucket' }).waitFor();
       for (const name of ['Re-Index and Repair', 'Disconnect…', 'Show the plan'])
         expect(await page.getByRole('button', { name }).count(), name).toBe(0);
@@ -257,7 +245,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
       const secret = await page.locator('.secret').innerText();
       expect(secret).toMatch(/^qk_[0-9A-Za-z]{49}$/);
-      const answer = await fetch(`${world.url}/v1/session`, { headers: { authorization: `Bearer ${secret}` } });
+      const answer = await fetch(`${world().url}/v1/session`, { headers: { authorization: `Bearer ${secret}` } });
       expect(answer.status).toBe(200);
       await page.getByRole('button', { name: 'Copy and close' }).click();
       await page.getByText('does not allow copying').waitFor();

@@ -63,29 +63,17 @@ describe.skipIf(!canBuild())('the wheel of the Python SDK', () => {
   /** Keys that are refused, each in its way. */
   async function refusedKeys(): Promise<Readonly<Record<string, string>>> {
     const [alice, bob, root] = [await world.logIn('alice'), await world.logIn('bob'), await world.logIn('root')];
-    const send = async (method: string, path: string, token: string, body?: object): Promise<unknown> => {
-      const { text } = await world.send(method, path, { token, body });
-      return text === '' ? undefined : JSON.parse(text);
-    };
-    const create = async (name: string, { token }: { readonly token: string }) => {
-      const { key, secret } = (await send('POST', '/v1/api-keys', token, { name })) as {
-        readonly key: { readonly id: string };
-        readonly secret: string;
-      };
-      return { id: key.id, secret };
-    };
-    const expired = await create('walk-expired', alice);
+    const expired = await world.createKey(alice.token, 'walk-expired');
     const store = createSqliteStore((index.env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', ''));
     await updateRecord(store.state, refs.apiKey(expired.id), (record) => record && { ...record, expiresAtMs: Date.now() - 1 });
     await store.close();
-    const revoked = await create('walk-revoked', alice);
-    await send('DELETE', `/v1/api-keys/${revoked.id}`, alice.token);
-    const disabled = await create('walk-disabled', bob);
-    const { items } = (await send('GET', '/v1/admin/users', root.token)) as {
-      readonly items: readonly { readonly id: string; readonly email: string }[];
-    };
+    const revoked = await world.createKey(alice.token, 'walk-revoked');
+    await world.send('DELETE', `/v1/api-keys/${revoked.id}`, { token: alice.token });
+    const disabled = await world.createKey(bob.token, 'walk-disabled');
+    const { text } = await world.send('GET', '/v1/admin/users', { token: root.token });
+    const { items } = JSON.parse(text) as { readonly items: readonly { readonly id: string; readonly email: string }[] };
     const id = items.find(({ email }) => email === 'bob@example.com')?.id ?? '';
-    await send('PATCH', `/v1/admin/users/${id}`, root.token, { disabled: true });
+    await world.send('PATCH', `/v1/admin/users/${id}`, { token: root.token, body: { disabled: true } });
     return { expired: expired.secret, revoked: revoked.secret, disabled: disabled.secret };
   }
 

@@ -23,8 +23,7 @@ beforeAll(async () => {
   expect((await world.send('POST', '/v1/buckets', { token: admin, body: { bucket: 'photos', reindex: false } })).status).toBe(201);
   await put(`photos/${encodeURIComponent(HOSTILE)}`, 'miau');
   const { token } = await world.logIn('alice');
-  const created = await world.send('POST', '/v1/api-keys', { token, body: { name: 'agent' } });
-  key = (JSON.parse(created.text) as { readonly secret: string }).secret;
+  ({ secret: key } = await world.createKey(token, 'agent'));
   await until('the object is indexed', async () =>
     (await world.send('GET', '/v1/objects?bucket=photos&prefix=notes', { token: key })).text.includes('"items":[{'),
   );

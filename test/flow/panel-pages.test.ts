@@ -2,15 +2,15 @@
  * Every page of the panel in Chromium with answers in which every text attacks it: policy, console, markup, addresses,
  * accessibility, small screens, dark screens and the keyboard. The pages are those of support/panel/pages.ts.
  */
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
 import { createFakeControl, runningJob } from '../support/fakes/control.ts';
 import { hostileOperations } from '../support/fakes/hostile.ts';
-import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
-import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
+import { canBrowse, type Window } from '../support/identity/chromium.ts';
+import { bearer, startHttpWorld } from '../support/identity/http-world.ts';
 import { findingsOf } from '../support/panel/axe.ts';
 import { panelPages, queryTo, type PanelPage } from '../support/panel/pages.ts';
-import { loadBuiltPanel, openPanel, overflowOf, settled } from '../support/worlds/panel.ts';
+import { inChromium, loadBuiltPanel, openPanel, overflowOf, settled } from '../support/worlds/panel.ts';
 
 /** No page has as many places for the focus. */
 const TABS_MAX = 200;
@@ -63,27 +63,15 @@ const NOTE_LOADING = `(() => {
 })()`;
 
 describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of the panel in Chromium', () => {
-  let world: HttpWorld;
-  let browser: Browser;
-  const windows: Window[] = [];
-
-  beforeAll(async () => {
+  const { world, open: openWindow } = inChromium(() => {
     const fake = createFakeControl();
     const operations = hostileOperations({ ...fake.checked, getJob: async () => ({ ...runningJob, state: 'done' }) });
-    [world, browser] = await Promise.all([startHttpWorld({ operations, loadPanel: loadBuiltPanel }), startChromium()]);
-  });
-  afterEach(async () => {
-    for (const { context } of windows.splice(0)) await context.close();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await world?.close();
+    return startHttpWorld({ operations, loadPanel: loadBuiltPanel });
   });
 
   /** A window of a person who has logged in. `refused`: what was answered with 403. */
   async function open(role: 'user' | 'admin'): Promise<Window & { readonly refused: readonly string[] }> {
-    const window = await openWindow(browser, { extraHTTPHeaders: bearer(await world.tokenOf(role)) });
-    windows.push(window);
+    const window = await openWindow(undefined, { extraHTTPHeaders: bearer(await world().tokenOf(role)) });
     const refused: string[] = [];
     window.context.on('response', (response) => {
       if (response.status() === 403) refused.push(response.url());
@@ -144,7 +132,7 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
   it('are refused to a user as a page, and ask nothing then', async () => {
     const { page, complaints, refused } = await open('user');
     for (const row of panelPages.filter(({ isForAdmins = false }) => isForAdmins)) {
-      await openPanel(page, world.url, queryTo(row));
+      await openPanel(page, world().url, queryTo(row));
       expect(await faultsOf(page, { ...row, heading: 'Not permitted' })).toEqual([]);
     }
     expect(refused).toEqual([]);
@@ -156,7 +144,7 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     await context.addInitScript({ content: NOTE_LOADING });
     const faults: string[] = [];
     for (const row of panelPages) {
-      await openPanel(page, world.url, queryTo(row));
+      await openPanel(page, world().url, queryTo(row));
       faults.push(...(await loadingFaultsOf(page, row)), ...(await faultsOf(page, row)));
       faults.push(...(await tabThrough(page)).map((fault) => `${row.name}: ${fault}`));
       faults.push(...(await findingsOf(page, row.name)));

@@ -1,34 +1,26 @@
 /** The panel of a person who reads a part of a bucket: what is not granted is nowhere in it. An administrator grants it in two tabs. */
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { people, startRegistryWorld, type PersonName, type RegistryWorld } from '../support/identity/registry-world.ts';
-import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
-import { logInAtPanel, openPanel, settled } from '../support/worlds/panel.ts';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { people, startRegistryWorld, type PersonName } from '../support/identity/registry-world.ts';
+import { canBrowse } from '../support/identity/chromium.ts';
+import { inChromium, logInAtPanel, openPanel, settled } from '../support/worlds/panel.ts';
 
 describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who reads a part of a bucket', () => {
-  let world: RegistryWorld;
-  let browser: Browser;
-  beforeAll(async () => {
-    [world, browser] = await Promise.all([startRegistryWorld({ TALLY_READERS: 'granted' }), startChromium()]);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await world?.close();
-  });
+  const { world, open } = inChromium(() => startRegistryWorld({ TALLY_READERS: 'granted' }));
 
   /** A window of a person who has logged in, and what was answered with 403. */
   async function logIn(person: PersonName, query: string) {
-    world.issuer.personIs(people[person]);
-    const window = await openWindow(browser);
-    return { ...window, refused: await logInAtPanel(window, world.url, query) };
+    world().issuer.personIs(people[person]);
+    const window = await open(undefined, {});
+    return { ...window, refused: await logInAtPanel(window, world().url, query) };
   }
 
   const textOf = async (page: Page): Promise<string> => (await page.locator('main').textContent()) ?? '';
 
   it('shows that part once it is granted on the page People, says so, and shows nothing when the grant is removed in another tab', async () => {
     for (const key of ['docs/plan.txt', 'secret/plan.txt'])
-      expect((await fetch(`${world.daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'x' })).status).toBe(200);
-    const { page, context, complaints, refused } = await logIn('alice', '?page=buckets');
+      expect((await fetch(`${world().daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'x' })).status).toBe(200);
+    const { page, complaints, refused } = await logIn('alice', '?page=buckets');
     await page.getByText('No grant applies to you').waitFor();
 
     const admin = await logIn('root', '?page=people');
@@ -42,7 +34,7 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     await alice.getByText('What this person can read').click();
     await alice.getByText('demo/docs/').first().waitFor();
 
-    await page.goto(`${world.url}/panel/?page=search&query=plan`);
+    await page.goto(`${world().url}/panel/?page=search&query=plan`);
     await page.getByText('You may read demo/docs/').waitFor();
     await expect
       .poll(async () => {
@@ -54,7 +46,7 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     expect(await textOf(page)).not.toContain('secret');
 
     const tab = await admin.context.newPage();
-    await openPanel(tab, world.url, '?page=people');
+    await openPanel(tab, world().url, '?page=people');
     await tab.getByRole('button', { name: 'Remove user:alice@example.com' }).click();
     await tab.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await tab.getByText('No grants: only administrators can read.').waitFor();
@@ -72,7 +64,5 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
 
     expect([...refused, ...admin.refused]).toEqual([]);
     expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);
-    await context.close();
-    await admin.context.close();
   });
 });

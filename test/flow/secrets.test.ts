@@ -103,13 +103,7 @@ async function tellStory(world: FrontedWorld, readStore: () => Promise<string>) 
   await refused(redeem({ grant_type: 'authorization_code', code: login.token, code_verifier: verifier }), 400);
 
   // keys: used, mistyped, put where an id belongs, revoked, revoked by the secret
-  const newKey = async (name: string): Promise<{ readonly id: string; readonly secret: string }> => {
-    const created = await send('POST', '/v1/api-keys', { token: login.token, body: { name } });
-    expect(created.status, created.text).toBe(201);
-    const { key, secret } = JSON.parse(created.text) as { readonly key: { readonly id: string }; readonly secret: string };
-    return { id: key.id, secret };
-  };
-  const [first, second] = [await newKey('first'), await newKey('second')];
+  const [first, second] = [await world.createKey(login.token, 'first'), await world.createKey(login.token, 'second')];
   Object.assign(secrets, { 'the secret of a key': first.secret, 'the secret of another key': second.secret });
   expect((await send('GET', '/v1/objects', { token: first.secret })).status).toBe(200);
   expect((await send('GET', '/v1/session', { token: second.secret })).status).toBe(200);
@@ -119,7 +113,7 @@ async function tellStory(world: FrontedWorld, readStore: () => Promise<string>) 
   }
   await refused(send('DELETE', `/v1/admin/api-keys/${second.id}`, { token: second.secret }), 403);
   // its URL has it, so it is no secret of the story otherwise
-  const misplaced = (await newKey('misplaced')).secret;
+  const misplaced = (await world.createKey(login.token, 'misplaced')).secret;
   secrets['the key in the place of an id'] = misplaced;
   await refused(send('DELETE', `/v1/api-keys/${misplaced}`, { token: login.token }), 404);
   await refused(send('GET', `/v1/admin/api-keys/${misplaced}`, { token: admin.token }), 404);

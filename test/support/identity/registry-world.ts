@@ -97,7 +97,15 @@ function visitorsOf(url: string, issuer: StartedProvider) {
     return { name, consent, code, issuerCode, token };
   }
 
-  return { url, send, authorize, comeBack, decide, logIn };
+  /** Creates an API key in a session. */
+  async function createKey(token: string, name: string) {
+    const { status, text } = await send('POST', '/v1/api-keys', { token, body: { name } });
+    if (status !== 201) throw new Error(`no key, but ${status}: ${text}`);
+    const { key, secret } = JSON.parse(text) as { readonly key: { readonly id: string }; readonly secret: string };
+    return { id: key.id, secret };
+  }
+
+  return { url, send, authorize, comeBack, decide, logIn, createKey };
 }
 
 const auditSchema = z.object({
