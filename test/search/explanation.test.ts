@@ -90,13 +90,10 @@ describe('an explanation', () => {
     expect(verdict.lost).toBe(isLost ? (document === undefined ? 'missing' : 'stale') : undefined);
   });
 
-  it('names the floor below which the change lies', () => {
+  it('names the floor below which the change lies, and what a routed source does not tell', () => {
     expect(explain(undefined, present(), { floor: clockOfMs(NOW_MS - 1_000) }).sentence).toMatch(
       /before the bucket's last re-index began\. Unless that still runs, the index should have it: re-index its folder\.$/,
     );
-  });
-
-  it('names what a routed source does not tell', () => {
     expect(explain(held(present()), ABSENT, { source: 'routed' }).sentence).toMatch(/audit trails/);
   });
 

@@ -61,7 +61,10 @@ export async function createBystanders(
     await aws.sqs.send(new TagQueueCommand({ QueueUrl: url, Tags: { team: 'media' } }));
   }
   await aws.s3.send(new PutBucketTaggingCommand({ Bucket: bucket, Tagging: { TagSet: TAGS } }));
-  const Policy = policy({ Principal: { AWS: '*' }, Action: 's3:GetObject', Resource: `arn:aws:s3:::${bucket}/public/*` });
+  const Resource = `arn:aws:s3:::${bucket}/public/*`;
+  const read = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 's3:GetObject', Resource };
+  const Policy = JSON.stringify({ Version: '2012-10-17', Id: 'media', Statement: [read] });
+  const Filter = { Key: { FilterRules: [{ Name: 'prefix' as const, Value: 'public/' }] } };
   await aws.s3.send(new PutBucketPolicyCommand({ Bucket: bucket, Policy }));
   await aws.s3.send(
     new PutBucketNotificationConfigurationCommand({
@@ -71,7 +74,7 @@ export async function createBystanders(
           TopicConfigurations: [{ Id: 'all', TopicArn: topicArn, Events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] }],
         }),
         QueueConfigurations: [
-          { Id: 'tags', QueueArn: queue.arn, Events: ['s3:ObjectTagging:*'], ...prefixed('public/') },
+          { Id: 'tags', QueueArn: queue.arn, Events: ['s3:ObjectTagging:*'], Filter },
           {
             Id: `scan-${randomBytes(3).toString('hex')}`,
             QueueArn: queue.arn,
@@ -143,14 +146,6 @@ async function every<Name extends string, Item>(
     token = answer.NextToken;
   } while (token !== undefined && token !== '');
   return items;
-}
-
-function policy(statement: object): string {
-  return JSON.stringify({ Version: '2012-10-17', Id: 'media', Statement: [{ Sid: 'Theirs', Effect: 'Allow', ...statement }] });
-}
-
-function prefixed(Value: string) {
-  return { Filter: { Key: { FilterRules: [{ Name: 'prefix' as const, Value }] } } };
 }
 
 async function bucketOf({ s3, endpoint }: TestAws, bucket: string): Promise<unknown> {

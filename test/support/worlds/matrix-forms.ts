@@ -17,31 +17,17 @@ const RECEIVES_MAX = 7;
  */
 const RECEIVES_ALONE_MAX = 10;
 
+const three = { workers: 3, faultMs: 13 * MINUTE_MS, seenBy: 'all', laterMs: 0, everyMs: 2_000 } as const;
+
 export const matrixForms: readonly MatrixForm[] = [
-  { name: 'with one worker', workers: 1, faultMs: 13 * MINUTE_MS, seenBy: 'all', laterMs: 0, everyMs: 2_000 },
+  { ...three, name: 'with one worker', workers: 1 },
+  { ...three, name: 'with three workers, of which one has the fault', seenBy: 'the first alone' },
+  { ...three, name: 'with three workers that have it one after another', laterMs: 2 * MINUTE_MS },
   {
-    name: 'with three workers, of which one has the fault',
-    workers: 3,
-    faultMs: 13 * MINUTE_MS,
-    seenBy: 'the first alone',
-    laterMs: 0,
-    everyMs: 2_000,
-  },
-  {
-    name: 'with three workers that have it one after another',
-    workers: 3,
-    faultMs: 13 * MINUTE_MS,
-    seenBy: 'all',
-    laterMs: 2 * MINUTE_MS,
-    everyMs: 2_000,
-  },
-  {
+    ...three,
     name: 'with three workers that are restarted every five minutes',
-    workers: 3,
     // longer than until the first messages are handed over
     faultMs: (isLong ? 60 : 25) * MINUTE_MS,
-    seenBy: 'all',
-    laterMs: 0,
     everyMs: 8_000,
     restartsEveryMs: 5 * MINUTE_MS,
   },
