@@ -60,8 +60,9 @@ describe('the package', () => {
     expect(manifest).not.toHaveProperty('dependencies');
   });
 
-  it('runs where npm puts it, without a warning', async () => {
+  it('runs where npm puts it, without a warning, and by npx with its full name', async () => {
     expect(await run(process.execPath, [main, '--version'])).toEqual({ stdout: `${packageJson.version}\n`, stderr: '' });
+    expect((await run('npx', [packageJson.name, '--version'], { cwd: app, env })).stdout).toBe(`${packageJson.version}\n`);
   });
 
   it('keeps what it compiled beside itself, where no other user can put something that it would run', async () => {
@@ -83,10 +84,6 @@ describe('the package', () => {
     await run('npm', ['install', '--global', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', archive], { env });
     const { stdout } = await run(join(prefix, 'bin/tally'), ['search', '--help'], { env });
     expect(stdout).toContain('Usage: tally search');
-  });
-
-  it('is reached by npx with its full name', async () => {
-    expect((await run('npx', [packageJson.name, '--version'], { cwd: app, env })).stdout).toBe(`${packageJson.version}\n`);
   });
 
   it('indexes an object, its command finds it, and it serves the panel that was built when it was packed', async () => {

@@ -16,12 +16,11 @@ import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { MAIN } from '../support/servers/program.ts';
 
-/** Node as if it were of that version. */
-const versioned = (version: string) =>
-  `--import=data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'${version}'}})`;
-
-function spawnTally(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  return spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+function spawnTally(args: readonly string[], env: Readonly<Record<string, string>> = {}, nodeOptions: readonly string[] = []) {
+  return spawn(process.execPath, [...nodeOptions, MAIN, ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
 }
 
 /** All that comes; `action` is done once when the words have come. */
@@ -36,17 +35,16 @@ async function textUntil(stream: Readable, words: string, action: () => unknown)
   return all;
 }
 
-async function run(args: readonly string[], env?: Readonly<Record<string, string>>) {
-  const child = spawnTally(args, env);
+async function run(...given: Parameters<typeof spawnTally>) {
+  const child = spawnTally(...given);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   return { code: code as unknown, stdout, stderr };
 }
 
 describe('the program', () => {
   it('says which Node it needs, in a line and with 78, where that is older', async () => {
-    const child = spawn(process.execPath, [versioned('20.19.0'), MAIN, 'serve'], { stdio: ['ignore', 'pipe', 'pipe'] });
-    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-    expect({ code: code as unknown, stdout, stderr }).toEqual({
+    const older = "--import=data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'20.19.0'}})";
+    expect(await run(['serve'], {}, [older])).toEqual({
       code: 78,
       stdout: '',
       stderr:
