@@ -233,6 +233,8 @@ describe('the status of a bucket', () => {
       others = Object.assign({}, others, another);
       expect(statusOf({ ...others, record }).state).toBe(state);
     }
+    // of the removal, and not of the wiring that is broken as well
+    expect(statusOf({ ...others, record }).act).toBe('remove');
     const order = facts.map(([state]) => bucketStates.indexOf(state));
     expect(order).toEqual(order.toSorted((a, b) => b - a));
   });

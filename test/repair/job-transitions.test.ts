@@ -12,7 +12,7 @@ import {
   type JobTransition,
 } from '../../src/repair/job.rules.ts';
 import { noCounts } from '../../src/records/comparison.ts';
-import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../src/records/job.ts';
+import { DUE_AHEAD_MAX_MS, hasEnded, isDue, jobSchema, occupiesBucket, type JobRecord } from '../../src/records/job.ts';
 
 const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };
 const wait = { kind: 'wait', atMs: 2, coversBeforeMs: 1, beginOrder: 1, waitUntilMs: 60_001 } as const;
@@ -36,6 +36,12 @@ function after(job: JobRecord, ...kinds: readonly JobTransition['kind'][]): JobR
     return next;
   }, job);
 }
+
+it('Fix: a due time further ahead than work is ever put off was stored by a fast clock, and keeps no process from the job', () => {
+  const aheadMs = [0, 1, DUE_AHEAD_MAX_MS, DUE_AHEAD_MAX_MS + 1];
+  expect(aheadMs.map((ms) => isDue({ dueAtMs: 10 + ms }, 10))).toEqual([true, false, false, true]);
+  expect(isDue({}, 10)).toBe(false);
+});
 
 describe('a wait that a fast clock has dated', () => {
   const DAY_MS = 86_400_000;

@@ -172,6 +172,18 @@ it('a listing that fails deletes nothing from there on, and keeps what was compa
   expect(await world.found()).toEqual(['a e', 'b e', 'bb e', 'z e']);
 });
 
+it('a page that became too old to be written ends its turn with a fault, and the next turn lists it again', async () => {
+  const world = await createReindexWorld();
+  world.put('a');
+  let isSlow = true;
+  world.s3.onPage = async () => {
+    if (isSlow) await world.clock.advance(ANSWER_LIFE_MS);
+  };
+  expect(await world.run()).toMatchObject({ done: false, cursor: '', fault: { code: 'index.overloaded' } });
+  isSlow = false;
+  expect(await world.run()).toMatchObject({ done: true, counts: { missing: 1, written: 1 } });
+});
+
 it('a document that only lacks something is completed where that is asked for, unless it is newer than the listing', async () => {
   const world = await createReindexWorld();
   const { storageClass: _, ...rest } = world.put('a', { storageClass: 'GLACIER' });
