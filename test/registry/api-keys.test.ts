@@ -1,47 +1,32 @@
 /** API keys over HTTP: the whole way from a login to a refused key, on stores in memory. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { get } from '../support/identity/browser.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { KeyUses } from '../../src/identity/audit.ts';
 import { localActor } from '../support/identity/actors.ts';
-import { bearer, jsonOf, tokenIn } from '../support/identity/http-world.ts';
+import { bearer, jsonOf, openHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { runningJob } from '../support/fakes/control.ts';
 import { createKeyProcess } from '../support/identity/keys.ts';
-import { createIdentityWorld, type IdentityWorld } from '../support/identity/world.ts';
-import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
+import { createIdentityWorld } from '../support/identity/world.ts';
 
-let url = '';
-let world: IdentityWorld;
-let listener: ControlPlane;
+let world: HttpWorld;
 /** The uses of keys that were counted. */
 let uses: string[];
 
 beforeEach(async () => {
-  world = createIdentityWorld({ allowed: ['any'], publicUrl: () => url });
-  const { store, clock } = world;
+  const people = createIdentityWorld({ allowed: ['any'] });
   uses = [];
-  const process = createKeyProcess({ store, clock });
-  listener = await listenControlPlane({
-    operations: { ...process.operations, getJob: async () => runningJob },
-    telemetry: world.telemetry,
-    identity: {
-      sessions: world.sessions,
-      logins: world.logins,
-      authenticateKey: process.authenticateKey,
-      attempts: process.attempts,
-      keyUses: { used: (actor, ...use) => void uses.push([actor.keyName, ...use].filter((each) => each !== undefined).join(' ')) },
-      trustedProxies: [],
-      publicUrl: () => url,
-    },
+  const { authenticateKey, attempts, operations } = createKeyProcess(people);
+  const keyUses: Pick<KeyUses, 'used'> = {
+    used: (actor, ...use) => void uses.push([actor.keyName, ...use].filter((each) => each !== undefined).join(' ')),
+  };
+  world = await openHttpWorld({
+    world: people,
+    operations: { ...operations, getJob: async () => runningJob },
+    identity: { authenticateKey, attempts, keyUses },
   });
-  ({ url } = listener);
 });
 
-afterEach(() => listener.close());
-
-const tokenOf = (role: 'user' | 'admin'): Promise<string> => tokenIn(world, role);
-
 const send = (method: string, path: string, token: string | undefined, body?: unknown) =>
-  get(`${url}${path}`, {
-    method,
+  world.send(method, path, {
     headers: { ...(token !== undefined && bearer(token)), ...(body !== undefined && { 'content-type': 'application/json' }) },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
@@ -55,13 +40,13 @@ async function create(token: string, body: object = { name: 'ci' }): Promise<{ r
 
 describe('an API key over HTTP', () => {
   it('Fix: is refused at once by the process that revoked it, or disabled its owner', async () => {
-    const admin = await tokenOf('admin');
+    const admin = await world.tokenOf('admin');
     const [first, second] = [await create(admin), await create(admin)];
     const status = async ({ secret }: { readonly secret: string }) => (await send('GET', '/v1/buckets', secret)).status;
     expect([await status(first), await status(second)]).toEqual([200, 200]);
     expect((await send('DELETE', `/v1/admin/api-keys/${first.id}`, admin)).status).toBe(204);
     expect([await status(first), await status(second)]).toEqual([401, 200]);
-    const owner = await tokenOf('user');
+    const owner = await world.tokenOf('user');
     const theirs = await create(owner);
     expect(await status(theirs)).toBe(200);
     const { user } = jsonOf(await send('GET', '/v1/session', owner)) as { user: { id: string } };
@@ -75,7 +60,7 @@ describe('an API key over HTTP', () => {
   });
 
   it('Fix: that only reads metrics leaves a record of its use, one that is refused does too, and one that calls a tool leaves those of its operations', async () => {
-    const { secret } = await create(await tokenOf('admin'));
+    const { secret } = await create(await world.tokenOf('admin'));
     for (const path of ['/metrics', '/readyz', '/v1/session', '/v1/buckets']) expect((await send('GET', path, secret)).status).toBe(200);
     expect((await send('GET', '/v1/admin/audit', secret)).status).toBe(403);
     const permitted = ['ci getMetrics', 'ci getReadiness', 'ci getSession', 'ci listBuckets'];
@@ -87,7 +72,7 @@ describe('an API key over HTTP', () => {
   });
 
   it('Bug: /v1/session answered 404 in the seconds for which a process remembers a revoked key. Fix: 401', async () => {
-    const owner = await tokenOf('user');
+    const owner = await world.tokenOf('user');
     const { id, secret } = await create(owner);
     expect((await send('GET', '/v1/session', secret)).status).toBe(200);
     const another = createKeyProcess({ store: world.store, clock: world.clock });
@@ -97,12 +82,12 @@ describe('an API key over HTTP', () => {
   });
 
   it('is told from 14 days before its end', async () => {
-    const { secret } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 14 });
+    const { secret } = await create(await world.tokenOf('user'), { name: 'ci', expires_in_days: 14 });
     // clients begin with /v1/session; the others are an operation, a wrong request and one that the key may not send
     for (const path of ['/v1/session', '/v1/buckets', '/v1/buckets?wrong=1', '/v1/admin/audit', '/metrics'])
       expect((await send('GET', path, secret)).headers['tally-key-expires'], path).toBe('2026-01-16T03:04:05.000Z');
     expect((await send('GET', '/v1/session', undefined)).headers['tally-key-expires']).toBe(undefined);
-    const { secret: later } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 15 });
+    const { secret: later } = await create(await world.tokenOf('user'), { name: 'ci', expires_in_days: 15 });
     expect((await send('GET', '/v1/buckets', later)).headers['tally-key-expires']).toBe(undefined);
   });
 });

@@ -10,7 +10,7 @@ import { newKeySecret } from '../../src/identity/random-texts.ts';
 it('Fix: every credential that is not valid gets the one answer, however many failed before at its address', async () => {
   const clock = createFakeClock();
   const attempts = createFailedAttempts({ audit: createMemoryAudit(), clock, telemetry: createFakeTelemetry(), host: 'registry' });
-  const world = await openHttpWorld({ attempts });
+  const world = await openHttpWorld({ identity: { attempts } });
   const { token: ended } = await logIn(world);
   await world.clock.advance(7 * 86_400_000);
   const { token: valid } = await logIn(world);

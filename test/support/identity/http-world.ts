@@ -4,7 +4,6 @@ import type { CheckedOperations } from '../../../src/registry/contract/contract.
 import type { Actor, KeyScope } from '../../../src/base/actor.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { LoadFiles } from '../../../src/registry/panel.ts';
-import type { FailedAttempts } from '../../../src/identity/audit.ts';
 import { createPeople } from '../../../src/identity/users.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
@@ -12,15 +11,20 @@ import { get, type BrowserAnswer } from './browser.ts';
 import { keyActor } from './actors.ts';
 import { createIdentityWorld, logIn, type IdentityWorld } from './world.ts';
 
+type ControlParts = Parameters<typeof listenControlPlane>[0];
+
 interface HttpWorldOptions {
+  /** Default: anyone may log in. */
+  readonly world?: IdentityWorld;
   readonly operations?: CheckedOperations;
+  readonly ownAccess?: ControlParts['ownAccess'];
   readonly store?: Store;
   /** Default: the bound address. */
   readonly publicUrl?: string;
   readonly catalogUrl?: string;
   readonly trustedProxies?: readonly string[];
-  /** Default: failures are noted, and none is too many. */
-  readonly attempts?: Pick<FailedAttempts, 'failed'>;
+  /** Default: keys are valid once keyOf has made them, and failures are noted, of which none is too many. */
+  readonly identity?: Partial<ControlParts['identity']>;
   /** Default: files with some text. */
   readonly loadPanel?: LoadFiles;
 }
@@ -39,14 +43,14 @@ export async function openHttpWorld(options: HttpWorldOptions = {}): Promise<Htt
 
 /** The same for several tests, until it is closed. */
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
-  const { operations, store, publicUrl, catalogUrl, trustedProxies = [], attempts, loadPanel = someFiles } = options;
-  let url = '';
-  const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
+  const { operations, ownAccess, store, publicUrl, catalogUrl, trustedProxies = [], identity, loadPanel = someFiles } = options;
+  const world = options.world ?? createIdentityWorld({ allowed: ['any'], ...(store !== undefined && { store }) });
   const fake = createFakeControl();
   const failures: { readonly address: string | undefined; readonly reason: string }[] = [];
   const keys = new Map<string, Extract<Actor, { kind: 'api_key' }>>();
   const listener = await listenControlPlane({
     operations: operations ?? fake.checked,
+    ...(ownAccess !== undefined && { ownAccess }),
     telemetry: world.telemetry,
     version: '1.67.0',
     loadPanel,
@@ -54,15 +58,16 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
       sessions: world.sessions,
       logins: world.logins,
       authenticateKey: async (secret) => keys.get(secret),
-      attempts: attempts ?? { failed: ({ address, reason }) => void failures.push({ address, reason }) },
+      attempts: { failed: ({ address, reason }) => void failures.push({ address, reason }) },
       trustedProxies,
       publicUrl: world.publicUrl,
+      ...identity,
     },
     publicUrl,
     catalogUrl,
   });
-  const { port } = listener;
-  ({ url } = listener);
+  const { port, url } = listener;
+  world.isAt(publicUrl ?? url);
 
   return {
     ...world,
@@ -88,7 +93,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
 type Role = 'user' | 'admin';
 
 /** Logs a person of the role in as a program, and resolves with the token. */
-export async function tokenIn(world: IdentityWorld, role: Role): Promise<string> {
+async function tokenIn(world: IdentityWorld, role: Role): Promise<string> {
   const sub = `s-${role}`;
   world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
   const { store, clock } = world;
@@ -128,6 +133,7 @@ export async function backFromIssuer(world: HttpWorld, path: string) {
 export async function toConsent(world: HttpWorld, { cookies, answered }: Awaited<ReturnType<typeof backFromIssuer>>) {
   expect([answered.status, answered.location]).toEqual([303, '/login/consent']);
   const page = await world.send('GET', '/login/consent', { cookies, headers: visit });
+  expect(page.status).toBe(200);
   const login = /data-login="([^"]+)"/.exec(page.text)?.[1] ?? '';
   const decide = (allow: boolean, headers: Readonly<Record<string, string>> = ownPage(world)) =>
     world.send('POST', '/login/consent', { cookies, headers, body: JSON.stringify({ login, allow }) });

@@ -2,12 +2,12 @@
  * A registry with grants: its control plane over HTTP with the operations of the program, on any store, and people who have logged in
  * at an issuer in memory.
  */
-import type { Claims, LoginRules } from '../../../src/identity/claims.rules.ts';
+import type { KeyActor } from '../../../src/base/actor.ts';
+import type { Claims } from '../../../src/identity/claims.rules.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { listenControlPlane } from '../servers/control-plane.ts';
 import { localActor } from './actors.ts';
 import { get, type BrowserAnswer } from './browser.ts';
-import { bearer, jsonOf } from './http-world.ts';
+import { bearer, jsonOf, startHttpWorld } from './http-world.ts';
 import { createKeyProcess } from './keys.ts';
 import { createIdentityWorld, logIn } from './world.ts';
 
@@ -17,31 +17,17 @@ export const ADMIN = 'ann@example.com';
 const { signal } = new AbortController();
 
 export async function startReadersWorld(store?: Store) {
-  let url = '';
   const settings = { allowed: ['any'], adminEmails: [ADMIN], adminClaim: 'role=boss' };
-  const world = createIdentityWorld({ ...settings, publicUrl: () => url, ...(store !== undefined && { store }) });
-  const rules: LoginRules = world.rules;
-  const process = createKeyProcess({ store: world.store, clock: world.clock, rules, claimsDays: CLAIMS_DAYS });
-  const { operations, storage } = process;
+  const world = createIdentityWorld({ ...settings, ...(store !== undefined && { store }) });
+  const process = createKeyProcess({ store: world.store, clock: world.clock, rules: world.rules, claimsDays: CLAIMS_DAYS });
+  const { operations, ownAccess, attempts, storage } = process;
   const context = process.contextOf(localActor);
-  const listener = await listenControlPlane({
-    operations,
-    ownAccess: process.ownAccess,
-    telemetry: world.telemetry,
-    identity: {
-      sessions: world.sessions,
-      logins: world.logins,
-      // without the limit of requests, whose own tests are elsewhere
-      authenticateKey: async (secret) => {
-        const verdict = await process.check(secret);
-        return verdict.kind === 'accepted' ? verdict.actor : undefined;
-      },
-      attempts: process.attempts,
-      trustedProxies: [],
-      publicUrl: () => url,
-    },
-  });
-  ({ url } = listener);
+  // without the limit of requests, whose own tests are elsewhere
+  async function authenticateKey(secret: string): Promise<KeyActor | undefined> {
+    const verdict = await process.check(secret);
+    return verdict.kind === 'accepted' ? verdict.actor : undefined;
+  }
+  const { url, close } = await startHttpWorld({ world, operations, ownAccess, identity: { authenticateKey, attempts } });
 
   /** Sends a request of a caller; without a token, of one who is not known. */
   function send(token: string | undefined, path: string, body?: unknown): Promise<BrowserAnswer> {
@@ -81,7 +67,7 @@ export async function startReadersWorld(store?: Store) {
       if (status !== 201) throw new Error(`${status}: ${answer.text}`);
       return String(jsonOf({ status, ...answer })['secret']);
     },
-    close: () => listener.close(),
+    close,
   };
 }
 

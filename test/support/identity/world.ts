@@ -23,7 +23,6 @@ interface WorldOptions {
   readonly issuerOfRules?: string;
   readonly trustsEmail?: boolean;
   readonly store?: Store;
-  readonly publicUrl?: () => string;
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
@@ -34,31 +33,15 @@ export function createIdentityWorld(options: WorldOptions = {}) {
   const audit = createMemoryAudit();
   const issuer = createFakeIssuer();
   /** They may be replaced, as by a restart with other settings. */
-  let rules: LoginRules = rulesOf(options);
-  const live: LoginRules = {
-    get issuer() {
-      return rules.issuer;
-    },
-    get trustsEmail() {
-      return rules.trustsEmail ?? false;
-    },
-    get allowed() {
-      return rules.allowed;
-    },
-    get adminClaim() {
-      return rules.adminClaim;
-    },
-    get adminEmails() {
-      return rules.adminEmails;
-    },
-  };
-  const known = { state: store.state, clock, rules: live, liveKeys: options.liveKeys };
+  const rules: LoginRules = rulesOf(options);
+  const known = { state: store.state, clock, rules, liveKeys: options.liveKeys };
   const users = {
     get: (userId: string) => readUser(known, userId),
     signedIn: (identity: Identity, claims: Claims) => signIn(known, identity, claims),
   };
   const sessions = createSessions({ ...known, days: 7 });
-  const publicUrl = options.publicUrl ?? (() => PUBLIC_URL);
+  let address = PUBLIC_URL;
+  const publicUrl = () => address;
   /** Each call is another process on the same store. */
   const attempts = createFailedAttempts({ audit, clock, telemetry, host: 'registry' });
   const process = () => createLogins({ ...known, telemetry, audit, issuer, sessions, attempts, publicUrl });
@@ -70,8 +53,9 @@ export function createIdentityWorld(options: WorldOptions = {}) {
     issuer,
     users,
     sessions,
-    rules: live,
+    rules,
     publicUrl,
+    isAt: (url: string): void => void (address = url),
     process,
     logins: process(),
     attempts,
@@ -80,9 +64,7 @@ export function createIdentityWorld(options: WorldOptions = {}) {
       await attempts.flush(signal);
       return audit.records;
     },
-    rule: (more: WorldOptions) => {
-      rules = rulesOf(more);
-    },
+    rule: (more: WorldOptions): void => void Object.assign(rules, rulesOf(more)),
     /** What everything stored and audited is, as text. */
     async written(): Promise<string> {
       const kinds = ['user', 'appointment', 'login', 'session'] as const;
