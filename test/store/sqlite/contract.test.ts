@@ -1,7 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
 import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
 import { feedContract } from '../../contracts/feed-contract.ts';
@@ -11,20 +7,9 @@ import { searchContract } from '../../contracts/search-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
-import type { Breadth, OpenStore } from '../../contracts/world.ts';
+import { openSqliteStore } from '../../contracts/sqlite.ts';
+import type { Breadth } from '../../contracts/world.ts';
 import { isLong } from '../../support/breadth.ts';
-
-async function openSqliteStore(): Promise<OpenStore> {
-  const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
-  const store = createSqliteStore(join(folder, 'index.sqlite'));
-  return {
-    store,
-    async dispose() {
-      await store.close();
-      await rm(folder, { recursive: true });
-    },
-  };
-}
 
 const whole = (runs: number): Breadth => ({ runs, isWhole: true });
 

@@ -1,12 +1,9 @@
 /** Searches and sums of many rows. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createSqliteConnection } from '../../../src/store/sqlite/connection.ts';
 import { searchObjects, sumUsage } from '../../../src/store/sqlite/search.ts';
-import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { openSqliteStore } from '../../contracts/sqlite.ts';
 import { nameOf, type ObjectDocument } from '../../../src/ordering/document.ts';
 import { queryWordsOf } from '../../../src/base/words.ts';
 import { holds } from '../../../src/store/conditions.rules.ts';
@@ -16,11 +13,6 @@ import type { ObjectQuery, Store, UsageQuery, UsageSums } from '../../../src/sto
 const BUCKET = 'photos';
 const TIME = '2026-09-01T12:00:00.000Z';
 
-const disposers: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const dispose of disposers.splice(0)) await dispose();
-});
-
 function live(key: string, size: number): ObjectDocument {
   return { bucket: BUCKET, key, ...nameOf(key), size, clock: 1, deleted: false, settled: true, source: 'check', indexed_at: TIME };
 }
@@ -28,26 +20,24 @@ function live(key: string, size: number): ObjectDocument {
 const numbered = (number: number): string => `key-${String(number).padStart(5, '0')}`;
 
 /** `connection`: for reads in this thread. */
-async function storeOf(documents: readonly ObjectDocument[]) {
-  const { dispose, ...opened } = await openStore(documents);
-  disposers.push(dispose);
-  return opened;
-}
-
 async function openStore(documents: readonly ObjectDocument[]) {
-  const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
-  const path = join(folder, 'index.sqlite');
-  const store = createSqliteStore(path);
+  const { store, path, dispose } = await openSqliteStore();
   const connection = createSqliteConnection(path);
-  const dispose = async (): Promise<void> => {
-    connection.close();
-    await store.close();
-    await rm(folder, { recursive: true });
-  };
   await store.setup.prepare();
   await store.objects.createBucket(BUCKET);
   await write(store, documents);
-  return { ...store, connection, path, dispose };
+  const close = (): Promise<void> => {
+    connection.close();
+    return dispose();
+  };
+  return { ...store, connection, path, dispose: close };
+}
+
+/** Ends with the test. */
+async function storeOf(documents: readonly ObjectDocument[]) {
+  const store = await openStore(documents);
+  onTestFinished(store.dispose);
+  return store;
 }
 
 async function write(store: Store, documents: readonly ObjectDocument[]): Promise<void> {
@@ -86,7 +76,7 @@ describe('sums', () => {
 
   it('read the index alone, and the documents with the words', async () => {
     const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
-    disposers.push(async () => prepare.mockRestore());
+    onTestFinished(() => prepare.mockRestore());
     const { connection } = await storeOf([live('a/x', 1)]);
     const planOf = async (filter: Partial<UsageQuery>): Promise<string> => {
       await sumUsage(connection, { ...query, by: usageBy, ...filter });
