@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { RowCommand } from '../../src/registry/contract/command.ts';
 import { rowsOfControlPlane } from '../../src/registry/contract/contract.ts';
 import { apiKey, auditRecord, bucketAnswer, gap, keySecret, planAnswer, userAnswer } from '../support/fakes/control.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 import { createCliWorld, unsafeIn } from './world.ts';
 
 const commands = rowsOfControlPlane.flatMap((row) => [row.cli ?? []].flat().map((command) => ({ row, command, words: command.words })));
@@ -268,14 +269,20 @@ describe('exactly', () => {
   });
 });
 
-it('a request is repeated while the answer says that it is being applied', async () => {
-  const world = createCliWorld();
-  for (const waiting_for of ['S3', 'another change'])
-    world.nextAnswers({ bucket: 'photos', state: 'applying', waiting_for, retry_after_ms: 2_000 });
-  const { exitCode, stderr } = await world.run('bucket resume photos');
+it('a request is repeated while the answer says that it is being applied, as long after it as the registry says, and 300 times at most', async () => {
+  const clock = createFakeClock({ autoAdvance: true });
+  const world = createCliWorld({ clock });
+  const applying = { bucket: 'photos', state: 'applying' };
+  world.nextAnswers({ ...applying, waiting_for: 'S3', retry_after_ms: 2_000 });
+  world.nextAnswers(applying);
+  const [beganMs, { exitCode, stderr }] = [clock.monotonicMs(), await world.run('bucket resume photos')];
   const request = { params: { bucket: 'photos' }, body: { paused: false } };
   expect([exitCode, world.asked]).toEqual([0, Array.from({ length: 3 }, () => ['changeNotification', request])]);
-  expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
+  expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for AWS\.\n/);
+  expect(clock.monotonicMs() - beganMs).toBe(2_500);
+  for (let count = 0; count < 400; count += 1) world.nextAnswers(applying);
+  expect((await world.run('bucket resume photos')).stderr).toContain('AWS does not show the change yet');
+  expect(world.asked).toHaveLength(303);
 });
 
 describe('a secret', () => {
