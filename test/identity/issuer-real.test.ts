@@ -147,14 +147,8 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
 
   it.each<[string, Changes, RegExp]>([
     ['another nonce', { nonce: 'of another login' }, /nonce/],
-    ['another issuer', { iss: 'https://evil.example' }, /iss/],
-    ['another audience', { aud: 'another-client' }, /aud/],
-    ['a second audience without azp', { aud: [CLIENT_ID, 'another-client'] }, /audience/],
-    ['another authorized party', { aud: [CLIENT_ID, 'another-client'], azp: 'another-client' }, /azp/],
-    ['no subject', { sub: undefined }, /sub/],
     ['an empty subject', { sub: '' }, /subject/],
     ['an expiry two minutes ago', () => ({ exp: nowS() - 120 }), /exp/],
-    ['no expiry', { exp: undefined }, /exp/],
     ['a beginning in five minutes', () => ({ nbf: nowS() + 300 }), /nbf/],
   ])('that states %s is refused', async (_, changes, text) => {
     claims = (payload) => Object.assign(payload, typeof changes === 'function' ? changes() : changes);
@@ -170,7 +164,6 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
   });
 
   it.each<[string, (idToken: string) => string]>([
-    ['without a signature (alg none)', (idToken) => `${encoded({ alg: 'none' })}.${encoded(decoded(idToken).payload)}.`],
     [
       'changed after it was signed',
       (idToken) => {
@@ -178,7 +171,6 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
         return `${header}.${encoded({ ...decoded(idToken).payload, email: 'root@example.com' })}.${signature}`;
       },
     ],
-    ['that is no token', () => 'x'],
     ['missing', () => ''],
   ])('with an ID token %s is refused', async (_, change) => {
     token = change;

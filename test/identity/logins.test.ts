@@ -89,22 +89,6 @@ describe('a login', () => {
     ]);
   });
 
-  it('without a browser on the machine has a code that a person copies', async () => {
-    const world = createIdentityWorld();
-    const { redirect, code } = await allow(world, { flow: 'paste', challenge: challengeOf(VERIFIER) });
-    expect(redirect).toBeUndefined();
-    expect(await world.logins.redeem({ code, verifier: VERIFIER }, ORIGIN)).toMatchObject({ token: expect.stringMatching(/^qs_/) });
-  });
-
-  it('of a page gives the browser a cookie', async () => {
-    const world = createIdentityWorld();
-    const { answered } = await ask(world, { flow: 'browser', returnTo: '/jobs' });
-    if (answered.kind !== 'browser') throw new Error(answered.kind);
-    expect(answered.returnTo).toBe('/jobs');
-    expect(await world.sessions.check('browser', answered.cookie, signal)).toMatchObject({ role: 'user', email: 'alice@example.com' });
-    expect(await eventsOf(world)).toEqual([['Login', 'done', '']]);
-  });
-
   it('of another browser is refused: its answer, its page and its decision', async () => {
     const world = createIdentityWorld();
     const mine = await world.logins.begin(CLIENT, signal);

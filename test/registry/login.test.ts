@@ -139,6 +139,7 @@ describe('the session of a browser', () => {
     expect((await world.send('POST', '/login/logout', { cookies, headers: own })).status).toBe(204);
     expect([...cookies].filter(([name]) => name === `tally-${world.port}`)).toEqual([]);
     expect((await world.send('GET', '/v1/session', { cookies: before })).status).toBe(401);
+    expect(world.audit.records.map(({ eventname }) => eventname)).toEqual(['Login', 'Logout']);
   });
 
   it('ends the session that the browser had before, and no other one', async () => {

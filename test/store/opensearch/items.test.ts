@@ -2,7 +2,7 @@
  * What a real OpenSearch answers to the items of a bulk request when one index is out of order: its neighbours in the same
  * request are written, and nothing is rejected for what the index has been made to do.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import type { FaultCode } from '../../../src/base/fault.ts';
 import { live } from '../../contracts/world.ts';
@@ -13,19 +13,12 @@ describe.skipIf(opensearchUrl() === undefined)('an item of a bulk request to a r
   let opened: TestStore;
   let prefix = '';
   let bucketsMade = 0;
-  const pipelines: string[] = [];
 
   beforeAll(async () => {
     opened = openTestStore();
     prefix = opened.prefix;
     await opened.store.setup.prepare();
     await opened.store.objects.createBucket('healthy');
-  });
-  afterEach(async () => {
-    for (const name of pipelines.splice(0)) {
-      await raw('PUT', `/${prefix}-objects-*/_settings`, { 'index.default_pipeline': null });
-      await raw('DELETE', `/_ingest/pipeline/${name}`);
-    }
   });
   afterAll(() => opened?.dispose());
 
@@ -49,13 +42,6 @@ describe.skipIf(opensearchUrl() === undefined)('an item of a bulk request to a r
     expect(await raw(method, path, body)).toMatchObject({ status: 200 });
   }
 
-  async function setPipeline(bucket: string, processors: readonly unknown[]): Promise<void> {
-    const name = `${prefix}-pipeline-${pipelines.length}`;
-    pipelines.push(name);
-    await asked('PUT', `/_ingest/pipeline/${name}`, { processors });
-    await asked('PUT', `/${prefix}-objects-${bucket}/_settings`, { 'index.default_pipeline': name });
-  }
-
   /** Makes the bucket's alias lead to an index that somebody made by hand. */
   async function aliasTo(bucket: string, mappings: Readonly<Record<string, unknown>>): Promise<void> {
     const [alias, foreign] = [`${prefix}-write-${bucket}`, `${prefix}-foreign-${bucket}`];
@@ -69,17 +55,6 @@ describe.skipIf(opensearchUrl() === undefined)('an item of a bulk request to a r
     [
       'names a default pipeline that is missing',
       (bucket) => asked('PUT', `/${prefix}-objects-${bucket}/_settings`, { 'index.default_pipeline': 'gone' }),
-      'bucket.index-misconfigured',
-    ],
-    ['has a pipeline that drops', (bucket) => setPipeline(bucket, [{ drop: {} }]), 'bucket.index-misconfigured'],
-    [
-      'has a pipeline whose script fails',
-      (bucket) => setPipeline(bucket, [{ script: { source: 'ctx.nothing.x = 1' } }]),
-      'bucket.index-misconfigured',
-    ],
-    [
-      'has a pipeline that calls a missing one',
-      (bucket) => setPipeline(bucket, [{ pipeline: { name: 'gone' } }]),
       'bucket.index-misconfigured',
     ],
     [
