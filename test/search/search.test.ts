@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeCursor } from '../../src/base/cursor.ts';
 import { documentOf } from '../../src/ordering/document.ts';
@@ -8,8 +7,7 @@ import { refs, updateRecord } from '../../src/store/stored.ts';
 import { searchRequest } from '../support/requests.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
-import { compareUtf8, createMemoryStore } from '../support/fakes/memory-store.ts';
-import { anyCharacter } from '../support/random/characters.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
 const noTroubles = { processes: { troubles: async () => [] }, compareIntervalMs: 0 };
 
@@ -108,28 +106,15 @@ describe('search', () => {
     expect(await search({ query: 'modified<999999y', cursor: far })).toMatchObject({ items: [] });
   });
 
-  it.each([1_000, 1_001])('knows at the largest limit whether there is more than %i', async (count) => {
-    const search = await searchOver(Array.from({ length: count }, (_, index) => ({ bucket: 'one', key: `key-${index}` })));
-    const { found, pages } = await allPages(search, { limit: 1_000 });
-    expect(found).toHaveLength(count);
-    expect(pages).toBe(count > 1_000 ? 2 : 1);
-  });
-
-  it('shows each object exactly once over its pages, in UTF-8 order of bucket and key', async () => {
-    const object = fc.record({
-      bucket: fc.constantFrom('one', 'two', 'two-b'),
-      key: fc.string({ unit: anyCharacter, minLength: 1, maxLength: 6 }),
-    });
-    await fc.assert(
-      fc.asyncProperty(fc.array(object, { maxLength: 30 }), fc.integer({ min: 1, max: 7 }), async (objects, limit) => {
-        const unique = [...new Map(objects.map((each) => [JSON.stringify(each), each])).values()];
-        const search = await searchOver(unique);
-        const sorted = unique.toSorted((a, b) => compareUtf8(a.bucket, b.bucket) || compareUtf8(a.key, b.key));
-        expect((await allPages(search, { limit })).found).toEqual(sorted.map(({ bucket, key }) => `${bucket}/${key}`));
-      }),
-      { numRuns: 30 },
-    );
-  });
+  it.each([1_000, 1_001])(
+    'knows at the largest limit whether there is more than %i, and shows each object once, in order',
+    async (count) => {
+      const places = Array.from({ length: count }, (_, index) => ({ bucket: index < 600 ? 'one' : 'two', key: `ü/${1_000 + index}` }));
+      const { found, pages } = await allPages(await searchOver(places.toReversed()), { limit: 1_000 });
+      expect(found).toEqual(places.map(({ bucket, key }) => `${bucket}/${key}`));
+      expect(pages).toBe(count > 1_000 ? 2 : 1);
+    },
+  );
 
   it.each<[Partial<SearchRequest>, string]>([
     [{ query: 'a', q: 'b' }, 'query: cannot be combined with q'],

@@ -30,11 +30,11 @@ interface Write {
 class Copy {
   executed = new Map<number, Write>();
   searchable: readonly Write[] = [];
+  private reached = -1;
 
   get localCheckpoint(): number {
-    let at = -1;
-    while (this.executed.has(at + 1)) at += 1;
-    return at;
+    while (this.executed.has(this.reached + 1)) this.reached += 1;
+    return this.reached;
   }
   get maxSeqNo(): number {
     return Math.max(-1, ...this.executed.keys());

@@ -14,19 +14,11 @@ import type {
   ScannedDocument,
 } from '../../../src/store/store.ts';
 import { FaultError } from '../../../src/base/fault.ts';
+import { compareKeys } from '../../../src/base/key-order.ts';
 import { createMemoryAudit } from './memory-audit.ts';
 import { isInOneOf, matchesFilter } from './matching.ts';
 import { createMemoryUsage } from './memory-usage.ts';
 import { createMemoryMaintenance, written } from './memory-maintenance.ts';
-
-const ASCII = /^[\0-\x7f]*$/;
-
-/** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
-export function compareUtf8(a: string, b: string): number {
-  if (a === b) return 0;
-  if (ASCII.test(a) && ASCII.test(b)) return a < b ? -1 : 1;
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
-}
 
 export function createMemoryStore(): Store {
   const buckets: Buckets = new Map();
@@ -151,7 +143,7 @@ function createMemoryScan(buckets: Buckets): ObjectScan {
     scan: async (bucket, { prefix, after, upTo, limit }, signal) => {
       signal?.throwIfAborted();
       return live(bucket, prefix)
-        .filter(({ key }) => compareUtf8(key, after) > 0 && (upTo === undefined || compareUtf8(key, upTo) <= 0))
+        .filter(({ key }) => compareKeys(key, after) > 0 && (upTo === undefined || compareKeys(key, upTo) <= 0))
         .sort(comparePositions)
         .slice(0, limit)
         .map(({ key, size, etag, last_modified, last_modified_exact, storage_class, clock, settled, user_metadata, tags }) =>
@@ -204,7 +196,7 @@ function isAfter(document: ObjectDocument, { after, sort = { by: 'key', order: '
 type Position = Pick<ObjectDocument, 'bucket' | 'key'>;
 
 function comparePositions(a: Position, b: Position): number {
-  return compareUtf8(a.bucket, b.bucket) || compareUtf8(a.key, b.key);
+  return compareKeys(a.bucket, b.bucket) || compareKeys(a.key, b.key);
 }
 
 function createMemoryState(): StateStore {
@@ -214,7 +206,7 @@ function createMemoryState(): StateStore {
   let versions = 0;
 
   function ofKind(kind: string): readonly StateEntry[] {
-    const known = inOrder.get(kind) ?? [...entries.values()].filter((entry) => entry.kind === kind).sort((a, b) => compareUtf8(a.id, b.id));
+    const known = inOrder.get(kind) ?? [...entries.values()].filter((entry) => entry.kind === kind).sort((a, b) => compareKeys(a.id, b.id));
     inOrder.set(kind, known);
     return known;
   }
@@ -222,7 +214,7 @@ function createMemoryState(): StateStore {
   async function list(...[kind, { after, limit }, signal]: Parameters<StateStore['list']>): Promise<readonly StateEntry[]> {
     signal?.throwIfAborted();
     const all = ofKind(kind);
-    return (after === undefined ? all : all.filter(({ id }) => compareUtf8(id, after) > 0)).slice(0, limit);
+    return (after === undefined ? all : all.filter(({ id }) => compareKeys(id, after) > 0)).slice(0, limit);
   }
 
   return {

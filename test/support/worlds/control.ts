@@ -10,7 +10,6 @@ import { createSubjects } from './operations.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { REGION } from '../fakes/aws-parts.ts';
-import type { FakeDeadLetterQueue } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { beginOrderNow } from './begin-order.ts';
@@ -21,7 +20,6 @@ interface ControlOptions {
   readonly wrap?: (state: StateStore) => StateStore;
   /** Buckets that exist. */
   readonly buckets?: readonly string[];
-  readonly letterQueues?: readonly FakeDeadLetterQueue[];
   /** Time passes by itself while something sleeps. */
   readonly autoAdvance?: boolean;
 }
@@ -31,14 +29,13 @@ export function createControlWorld({
   store = createMemoryStore(),
   wrap = (state) => state,
   buckets = ['photos'],
-  letterQueues,
   autoAdvance = false,
 }: ControlOptions = {}) {
   const { objects, state: plainState } = store;
   const state = wrap(plainState);
   const clock = createFakeClock({ autoAdvance });
   const telemetry = createFakeTelemetry();
-  const subjects = createSubjects({ store: { ...store, state }, clock, telemetry, letterQueues });
+  const subjects = createSubjects({ store: { ...store, state }, clock, telemetry });
   const { storage, aws, connectBucket, jobs, connections } = subjects;
   for (const bucket of buckets) {
     storage.createBucket(bucket, { region: REGION });

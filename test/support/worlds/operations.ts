@@ -8,7 +8,7 @@ import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { connectionsOn, createFakeAws } from '../fakes/aws-parts.ts';
-import { fakeDeadLetterQueues, type FakeDeadLetterQueue } from '../fakes/dead-letter-queues.ts';
+import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
 import { createFakeQueues, createFakeStorage, type FakeClock, type FakeTelemetry } from '../fakes/ports.ts';
 
 export const QUEUE = 'http://queues/events';
@@ -18,7 +18,6 @@ interface Options {
   readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
   readonly clock: FakeClock;
   readonly telemetry: FakeTelemetry;
-  readonly letterQueues?: readonly FakeDeadLetterQueue[] | undefined;
   /** In place of those of a process without an issuer. */
   readonly keys?: Parameters<typeof createOperations>[0]['keys'];
 }
@@ -27,7 +26,6 @@ export function createSubjects({
   store,
   clock,
   telemetry,
-  letterQueues = [{ queueUrl: LETTERS, of: [QUEUE] }],
   keys = { clock, liveKeys: { forget: () => undefined, forgetAll: () => undefined }, rules: { allowed: [], adminEmails: [] } },
 }: Options) {
   const common = { ...store, clock, telemetry };
@@ -44,7 +42,7 @@ export function createSubjects({
       ...common,
       queues,
       gaps,
-      queueWatch: fakeDeadLetterQueues(...letterQueues),
+      queueWatch: fakeDeadLetterQueues({ queueUrl: LETTERS, of: [QUEUE] }),
       bucketQueueUrls: [QUEUE],
     }),
   };
