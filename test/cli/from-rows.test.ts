@@ -193,7 +193,6 @@ describe('exactly', () => {
       ['changeUser', { params: { id: 'bob@example.com' }, body: { role: 'admin' } }],
       ['eve\\u{1b}]0;owned\\u{7}@example.com is an administrator now. In a browser it counts from the next login on.'],
     ],
-    ['keys revoke k1', undefined, ['revokeApiKey', { params: { id: 'k1' } }], ['Revoked. Every process refuses the key within 5 s.']],
     [
       'doctor photos',
       { bucket: 'photos', status: 'broken', findings: planAnswer.findings },
@@ -212,15 +211,14 @@ describe('exactly', () => {
       ['Deleted: 1000. About 43 remain. `tally dead-letters list` shows them: look at their reasons before you repeat the command.'],
     ],
     [
-      'dead-letters replay a',
-      { replayed: 1, remaining: 2 },
-      ['replayDeadLetters', { body: { ids: ['a'] } }],
-      ['Sent back: 1. About 2 remain. `tally dead-letters list` shows them.'],
+      'dead-letters replay a b',
+      { replayed: 2, remaining: 2 },
+      ['replayDeadLetters', { body: { ids: ['a', 'b'] } }],
+      ['Sent back: 2. About 2 remain. `tally dead-letters list` shows them.'],
     ],
-    ['dead-letters replay a b', undefined, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], ['Sent back: 2']],
   ])('%s', async (line, answer, request, out, err = []) => {
     const world = createCliWorld();
-    if (answer !== undefined) world.nextAnswers(answer);
+    world.nextAnswers(answer);
     const { exitCode, stdout, stderr } = await world.run(line);
     expect(world.asked).toEqual([request]);
     const isBad = line.startsWith('doctor');

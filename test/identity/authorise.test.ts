@@ -5,7 +5,6 @@ import type { Actor } from '../../src/base/actor.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 
 const callers = {
-  anonymous: undefined,
   user: sessionActor(),
   userKey: keyActor(),
   adminKey: keyActor({ role: 'admin', scopes: ['read', 'operate', 'admin'] }),
@@ -23,13 +22,11 @@ describe('the authorisation table', () => {
   });
 
   it.each([
-    ['read', callers.anonymous, 'authentication.failed', 'Authentication failed. Check your credentials or API key.'],
     ['admin', callers.user, 'authorization.denied', 'role admin'],
     ['admin', callers.userKey, 'authorization.denied', 'role admin'],
     ['admin', callers.operateKey, 'authorization.denied', 'lacks the scope admin'],
     ['session', callers.adminKey, 'session.required', 'API keys may not'],
     ['people', callers.adminKey, 'session.required', 'API keys may not'],
-    ['people', callers.local, 'session.required', 'without --registry'],
   ] as const)('scope %s names what is missing: %#', (scope, actor, code, text) => {
     expect(refusalOf(scope, actor)).toEqual({ code, detail: expect.stringContaining(text) });
   });

@@ -221,24 +221,25 @@ describe('callers from elsewhere', () => {
     expect((await send('GET', '/livez')).status).toBe(200);
   });
 
-  it('takes no body without a type', async () => {
-    expectProblem(await send('POST', '/v1/buckets', { body: '{"bucket":"photos"}' }), 415, 'request.unsupported-media-type');
-  });
-
   it('refuses what a browser calls cross-site', async () => {
     const answer = await send('GET', '/v1/buckets', { headers: { 'sec-fetch-site': 'cross-site' } });
     expectProblem(answer, 403, 'request.forbidden-origin');
     expect((await send('GET', '/v1/buckets', { headers: { 'sec-fetch-site': 'same-origin' } })).status).toBe(200);
   });
 
-  it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp', 'text/json'])(
-    'takes no %s body',
-    async (type) => {
-      const answer = await send('POST', '/v1/buckets', { headers: { 'content-type': type }, body: '{"bucket":"photos"}' });
-      expectProblem(answer, 415, 'request.unsupported-media-type');
-      expect(fake.asked).toEqual([]);
-    },
-  );
+  it.each([
+    undefined,
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/jsonp',
+    'text/json',
+  ])('takes no body of the type %s', async (type) => {
+    const headers = type === undefined ? {} : { 'content-type': type };
+    const answer = await send('POST', '/v1/buckets', { headers, body: '{"bucket":"photos"}' });
+    expectProblem(answer, 415, 'request.unsupported-media-type');
+    expect(fake.asked).toEqual([]);
+  });
 });
 
 describe('operations that fail', () => {

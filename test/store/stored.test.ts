@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { unconnectedSchema, type UnconnectedRecord } from '../../src/records/bucket.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { racingState } from '../support/fakes/racing-state.ts';
@@ -13,8 +14,12 @@ const counted = (current: UnconnectedRecord | undefined): UnconnectedRecord => (
 });
 
 describe('stored records', () => {
+  let state: StateStore;
+  beforeEach(() => {
+    ({ state } = createMemoryStore());
+  });
+
   it('are made, changed and removed', async () => {
-    const { state } = createMemoryStore();
     expect(await readRecord(state, ref)).toBeUndefined();
     await updateRecord(state, ref, counted);
     expect(await updateRecord(state, ref, counted)).toMatchObject({ count: 2 });
@@ -25,7 +30,6 @@ describe('stored records', () => {
   });
 
   it('Fix: are refused by name if they could not be read again', async () => {
-    const { state } = createMemoryStore();
     await updateRecord(state, ref, counted);
     await expect(updateRecord(state, ref, (current) => ({ ...counted(current), lastSeenMs: Infinity }))).rejects.toMatchObject({
       code: 'internal.unexpected',
@@ -35,14 +39,12 @@ describe('stored records', () => {
   });
 
   it('are changed from what somebody else stored in between', async () => {
-    const { state } = createMemoryStore();
     const interfere = async () => void (await updateRecord(state, ref, counted));
     const raced = racingState(state, { times: 2, matches: () => true, interfere });
     expect(await updateRecord(raced, ref, counted)).toMatchObject({ count: 3 });
   });
 
   it('give up with record.contended when ten rounds are lost', async () => {
-    const { state } = createMemoryStore();
     const interfere = async () => void (await updateRecord(state, ref, counted));
     const raced = racingState(state, { times: Infinity, matches: () => true, interfere });
     await expect(updateRecord(raced, ref, counted)).rejects.toMatchObject({ code: 'record.contended' });
@@ -52,7 +54,6 @@ describe('stored records', () => {
     ['nothing', () => undefined],
     ['the very record', (current: UnconnectedRecord | undefined) => current],
   ])('are not written when the change is %s', async (_, change) => {
-    const { state } = createMemoryStore();
     await updateRecord(state, ref, counted);
     const before = await state.get(ref.id);
     await updateRecord(state, ref, change);
@@ -60,20 +61,17 @@ describe('stored records', () => {
   });
 
   it('keep fields that a newer version stored', async () => {
-    const { state } = createMemoryStore();
     await state.put({ id: ref.id, kind: 'unconnected', record: { ...counted(undefined), hue: 'new' } }, null);
     await updateRecord(state, ref, counted);
     expect((await state.get(ref.id))?.record).toMatchObject({ hue: 'new', count: 2 });
   });
 
   it('that cannot be read are record.newer', async () => {
-    const { state } = createMemoryStore();
     await state.put({ id: ref.id, kind: 'unconnected', record: { bucket: 7 } }, null);
     await expect(readRecord(state, ref)).rejects.toMatchObject({ code: 'record.newer' });
   });
 
   it('are all listed beyond one page, in id order', async () => {
-    const { state } = createMemoryStore();
     const names = Array.from({ length: 1_001 }, (_, index) => `bucket-${String(index).padStart(4, '0')}`);
     for (const name of names.toReversed()) {
       await state.put({ id: refs.unconnected(name).id, kind: 'unconnected', record: { ...counted(undefined), bucket: name } }, null);

@@ -65,12 +65,6 @@ export function createIdentityWorld(options: WorldOptions = {}) {
       return audit.records;
     },
     rule: (more: WorldOptions): void => void Object.assign(rules, rulesOf(more)),
-    /** What everything stored and audited is, as text. */
-    async written(): Promise<string> {
-      const kinds = ['user', 'appointment', 'login', 'session'] as const;
-      const records = await Promise.all(kinds.map((kind) => store.state.list(kind, { limit: 1_000 })));
-      return JSON.stringify([records, audit.records, telemetry.facts]);
-    },
   };
 }
 
