@@ -11,7 +11,7 @@ export async function openSqliteStore() {
   return {
     store,
     path,
-    async dispose(): Promise<void> {
+    dispose: async (): Promise<void> => {
       await store.close();
       await rm(folder, { recursive: true });
     },

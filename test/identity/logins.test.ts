@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { challengeOf } from '../../src/identity/tokens.rules.ts';
 import { userIdOf } from '../../src/identity/user.rules.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { createPeople } from '../../src/identity/users.ts';
