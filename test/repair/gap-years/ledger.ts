@@ -63,39 +63,13 @@ interface Covering {
   readonly tags: boolean;
 }
 
-export interface Ledger {
-  readonly violations: readonly string[];
-  /** How many changes were reported, and how many gaps closed. */
-  readonly counts: { reported: number; closed: number; jobs: number };
-  /** The latest beginning of a job of the bucket, to be asked when a change is noticed. */
-  begun(bucket: string): Promise<number>;
-  /** This report was made, after this beginning was read; `keys`: those that it is about. */
-  reported(report: GapReport, order: number, keys: readonly string[]): Promise<void>;
-  /** Something was done to the bucket that may cost its gaps an attempt. */
-  disturbed(bucket: string): void;
-  /** A person paused or cancelled this job. */
-  stopped(job: JobRecord): void;
-  /** The bucket's wiring is broken, or in order again. */
-  broken(bucket: string, isBroken: boolean): void;
-  /** The bucket is no longer connected, or is connected again. */
-  reset(bucket: string): void;
-  gapClosed(mark: DirtyMark, jobId: string): void;
-  jobDone(job: JobRecord): void;
-  deleted(jobId: string, count: number): void;
-  /** A person allowed this job so many of the deletions that waited. */
-  allowed(jobId: string, count: number): void;
-  /** A person declined them after all, before this job compared. */
-  declined(jobId: string): void;
-  /** Looks at everything; to be called after each step. */
-  check(): Promise<void>;
-  /** Looks at what all have been told, now that nothing has happened for long. */
-  checkQuiet(): Promise<void>;
-}
+export type Ledger = ReturnType<typeof createLedger>;
 
 /** Creates the ledger of a world, which exists by the first call. */
-export function createLedger(worldOf: () => World): Ledger {
+export function createLedger(worldOf: () => World) {
   let duties: Duty[] = [];
   const violations: string[] = [];
+  /** How many changes were reported, and how many gaps closed. */
   const counts = { reported: 0, closed: 0, jobs: 0 };
   const coverings = new Map<string, Covering[]>();
   const noted = new Set<string>();
@@ -260,11 +234,13 @@ export function createLedger(worldOf: () => World): Ledger {
   return {
     violations,
     counts,
-    async begun(bucket) {
+    /** The latest beginning of a job of the bucket, to be asked when a change is noticed. */
+    async begun(bucket: string) {
       const record = await readRecord(worldOf().state, refs.bucket(bucket));
       return record === undefined ? 0 : lastBeginOf(record);
     },
-    async reported(report, order, keys) {
+    /** This report was made, after this beginning was read; `keys`: those that it is about. */
+    async reported(report: GapReport, order: number, keys: readonly string[]) {
       const { bucket, kind, key, seenAtMs } = report;
       const nowMs = worldOf().clock.nowMs();
       counts.reported += 1;
@@ -273,23 +249,30 @@ export function createLedger(worldOf: () => World): Ledger {
       const sinceMs = Math.max(nowMs, seenAtMs);
       duties.push({ bucket, markId: markId(bucket, key), key, kind, seenAtMs, order, tags, keys, wasSeen: false, sinceMs, allowanceMs: 0 });
     },
-    disturbed(bucket) {
+    /** Something was done to the bucket that may cost its gaps an attempt. */
+    disturbed(bucket: string) {
       for (const duty of duties) if (duty.bucket === bucket) duty.allowanceMs += ATTEMPT_MS + CLOCK_MS;
     },
-    stopped(job) {
+    /** A person paused or cancelled this job. */
+    stopped(job: JobRecord) {
       if (job.deletions !== undefined && job.beginOrder !== undefined) stopped.set(job.bucket, { job, isAnswered: false });
     },
-    broken: (bucket, isBroken) => void (isBroken ? brokenBuckets.add(bucket) : brokenBuckets.delete(bucket)),
-    reset(bucket) {
+    /** The bucket's wiring is broken, or in order again. */
+    broken: (bucket: string, isBroken: boolean) => void (isBroken ? brokenBuckets.add(bucket) : brokenBuckets.delete(bucket)),
+    /** The bucket is no longer connected, or is connected again. */
+    reset(bucket: string) {
       duties = duties.filter((duty) => duty.bucket !== bucket);
       for (const each of [coverings, stopped]) each.delete(bucket);
       brokenBuckets.delete(bucket);
     },
-    gapClosed: (mark, jobId) => void closed.push({ mark, jobId }),
-    jobDone: (job) => void done.push(job),
-    deleted: (jobId, count) => void deletedBy.set(jobId, (deletedBy.get(jobId) ?? 0) + count),
-    allowed: (jobId, count) => void allowedTo.set(jobId, count),
-    declined: (jobId) => void declined.add(jobId),
+    gapClosed: (mark: DirtyMark, jobId: string) => void closed.push({ mark, jobId }),
+    jobDone: (job: JobRecord) => void done.push(job),
+    deleted: (jobId: string, count: number) => void deletedBy.set(jobId, (deletedBy.get(jobId) ?? 0) + count),
+    /** A person allowed this job so many of the deletions that waited. */
+    allowed: (jobId: string, count: number) => void allowedTo.set(jobId, count),
+    /** A person declined them after all, before this job compared. */
+    declined: (jobId: string) => void declined.add(jobId),
+    /** Looks at everything; to be called after each step. */
     async check() {
       for (const job of done.splice(0)) {
         await checkConsent(job);
@@ -303,6 +286,7 @@ export function createLedger(worldOf: () => World): Ledger {
       waited = new Map(await Promise.all(waiting));
       for (const duty of duties) duty.wasSeen = true;
     },
+    /** Looks at what all have been told, now that nothing has happened for long. */
     async checkQuiet() {
       for (const [bucket, { objects }] of worldOf().s3s) {
         if (!(await worldOf().isConnected(bucket))) continue;
