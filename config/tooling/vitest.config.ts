@@ -10,8 +10,6 @@ const slow = [
   'beside-giants',
   'foreign-writer',
   'ordering',
-  'random-handovers',
-  'random-reindexes',
   'worker-matrix',
   'gap-years',
   'control-plane-faults',
@@ -139,7 +137,6 @@ const whole = [
   'registry/reader-matrix-real',
   'registry/true-status',
   'repair/gap-years',
-  'repair/random-reindexes',
   'identity/authenticate-key',
   'indexer/any-body',
   'connect/apply',
@@ -154,7 +151,7 @@ export const MUTANTS_TESTS = {
   include: [
     unitIn('{base,connect,events,identity,indexer,ordering,records,repair,search,store}'),
     // what no other test notices
-    'test/{indexer,repair}/{any-body,beside-giants,random-handovers}.test.ts',
+    'test/{indexer,repair}/{any-body,beside-giants}.test.ts',
     'test/aws/*.rules.test.ts',
   ],
   testTimeout: common.testTimeout,

@@ -27,7 +27,6 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   return { state, clock, telemetry, handover, puts, record, gap, gaps: () => listAllRecords(state, 'gap', markSchema) };
 }
 
-// random-handovers.test.ts has the moments, tags, deletes and clocks of what is handed over, in every order
 describe('a record that is handed over', () => {
   it('has an open gap that was last seen after its change', async () => {
     const { handover, record, gap, clock } = await setUp();
@@ -49,6 +48,18 @@ describe('a record that is handed over', () => {
     await world.handover.handOver(world.record());
     expect(world.puts).toHaveLength(2);
     expect(await world.gap()).toMatchObject({ reasons: [{ count: 2 }], lastSeenMs: world.clock.nowMs() + 10_000 });
+  });
+
+  it('stands for no other change than its own: a delete for no write, and a write for no change of tags', async () => {
+    const { handover, record, gap, clock } = await setUp();
+    await handover.handOver(record({ change: 'delete' }));
+    expect(await gap()).toMatchObject({ deletes: 'announced' });
+    await handover.handOver(record());
+    expect(await gap()).toMatchObject({ deletes: 'limited' });
+    const tags = handover.handOver(record({ change: 'tags' }));
+    await clock.advance(5_000);
+    await tags;
+    expect(await gap()).toMatchObject({ readTags: true });
   });
 
   it('with an event time that is not plausible does not keep its gap open until then', async () => {

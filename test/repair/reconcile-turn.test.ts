@@ -57,6 +57,7 @@ describe('a turn that applies', () => {
     const result = await world.run({ prefix: 'p/', after: 'p/a', upTo: 'p/bb' });
     expect(result).toMatchObject({ done: true, cursor: 'p/bb', counts: { listed: 1, scanned: 2, missing: 1, phantom: 2 } });
     expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['o', 'p/b', 'p/d', 'r']);
+    expect(await world.run({ prefix: 'p/' })).toMatchObject({ done: true, counts: { listed: 3, scanned: 2, missing: 2, phantom: 1 } });
   });
 });
 
