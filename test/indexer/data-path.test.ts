@@ -187,18 +187,6 @@ describe('a message that can never succeed', () => {
     expect(hiddenS(world)[0]).toBeGreaterThan(20);
     expect(world.telemetry.recorded('requestFailed').map(([, code]) => code)).toEqual(['queue.no-dead-letter']);
   });
-
-  it('waits for the store when its loss gap cannot be stored, without spending a receive', async () => {
-    const world = await createIngestWorld();
-    await world.send(nativeRecord(''));
-    world.store.broken.all = unreachable;
-    await world.run(MINUTE_MS);
-    expect([world.letters(), world.settlements(), receiveCounts(world)]).toEqual([[], [], [1]]);
-    world.store.broken.all = undefined;
-    await world.run(10_000);
-    expect(world.letters()).toHaveLength(1);
-    expect(await world.gaps()).toMatchObject([{ reasons: [{ kind: 'loss' }] }]);
-  });
 });
 
 describe('a fault of one object', () => {

@@ -214,26 +214,19 @@ describe('replaying dead letters', () => {
     expect(await world.letters.replay({ ids: [] })).toMatchObject({ count: 0 });
   });
 
-  it.each([0, -3_600_000, 3_600_000])(
-    'Fix: sends each letter back once, though all fail again at once, with a clock that is %i ms wrong',
-    async (skewMs) => {
-      const world = setUp();
-      await dead(world, 3);
-      const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + skewMs };
-      const letters = lettersOver(
-        { ...world, clock },
-        {
-          async send(queueUrl, message) {
-            // a worker meanwhile: what is sent back becomes a letter again
-            await world.clock.advance(1_000);
-            return world.queues.send(queueUrl === FIRST ? DLQ : queueUrl, message);
-          },
-        },
-      );
-      expect(await letters.replay({ all: true })).toEqual({ count: 3, remaining: 3 });
-      expect(visibleBodies(world, DLQ).toSorted()).toEqual(['body-0', 'body-1', 'body-2']);
-    },
-  );
+  it('Fix: sends each letter back once, though all fail again at once', async () => {
+    const world = setUp();
+    await dead(world, 3);
+    const letters = lettersOver(world, {
+      async send(queueUrl, message) {
+        // a worker meanwhile: what is sent back becomes a letter again
+        await world.clock.advance(1_000);
+        return world.queues.send(queueUrl === FIRST ? DLQ : queueUrl, message);
+      },
+    });
+    expect(await letters.replay({ all: true })).toEqual({ count: 3, remaining: 3 });
+    expect(visibleBodies(world, DLQ).toSorted()).toEqual(['body-0', 'body-1', 'body-2']);
+  });
 
   it('keeps a letter whose body could not be sent', async () => {
     const world = setUp();

@@ -10,6 +10,7 @@ import { fakeDeadLetterQueues, readNow, type FakeDeadLetterQueue } from '../supp
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { guarded } from '../support/fakes/guarded.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { nativeRecord } from '../support/worlds/ingest.ts';
 
 const QUEUE = 'http://queues/bucket';
 const DLQ = 'http://queues/dead';
@@ -18,17 +19,7 @@ const SECOND_DLQ = 'http://queues/second-dead';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-const nativeBody = (bucket: string): string =>
-  JSON.stringify({
-    Records: [
-      {
-        eventVersion: '2.1',
-        eventSource: 'aws:s3',
-        eventName: 'ObjectCreated:Put',
-        s3: { bucket: { name: bucket }, object: { key: 'k' } },
-      },
-    ],
-  });
+const nativeBody = (bucket: string): string => JSON.stringify({ Records: [nativeRecord('k', { bucket })] });
 
 /** A letter as Tally sends it. */
 const OURS = { body: '{}', attributes: { 'tally-fault': { dataType: 'String', stringValue: 'record.invalid' } } };

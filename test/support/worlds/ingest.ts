@@ -8,7 +8,7 @@ import type { FaultError, FaultCode } from '../../../src/base/fault.ts';
 import { markId, markSchema, type DirtyMark } from '../../../src/records/dirty.ts';
 import type { IngestLimits } from '../../../src/indexer/indexer.ts';
 import type { Clock } from '../../../src/process/clock.ts';
-import type { IndexWrite, IndexWriteAnswer, Store, StateStore } from '../../../src/store/store.ts';
+import type { IndexWrite, IndexWriteAnswer, StateStore } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import type { QueueClient, QueueMessage, QueueReceiver } from '../../../src/aws/queues.ts';
 import type { EventCounter } from '../../../src/indexer/arrivals.ts';
@@ -291,7 +291,7 @@ export function sequencerAt(ms: number): string {
 
 // ── what can break ────────────────────────────────────────────────────────────────────────────────────────────────
 
-export interface StoreBreakage {
+interface StoreBreakage {
   /** Every request to the store fails so. */
   all?: FaultError | undefined;
   /** Requests that write documents fail so, while the probe may answer. */
@@ -302,22 +302,13 @@ export interface StoreBreakage {
   beforeWrite?: ((writes: readonly IndexWrite[]) => Promise<void>) | undefined;
 }
 
-export interface BreakableStore extends Store {
-  readonly broken: StoreBreakage;
-  /** The documents of each request. */
-  readonly requests: readonly (readonly IndexWrite[])[];
-  /** Ids of the state records that were read. */
-  readonly stateReads: readonly string[];
-  /** What is behind it, whatever is broken. */
-  readonly plainObjects: Store['objects'];
-  readonly plainState: Store['state'];
-}
-
 /** A memory store that can be broken. */
-export function createBreakableStore(): BreakableStore {
+export function createBreakableStore() {
   const plain = createMemoryStore();
   const broken: StoreBreakage = { buckets: new Map() };
+  /** The documents of each request. */
   const requests: (readonly IndexWrite[])[] = [];
+  /** Ids of the state records that were read. */
   const stateReads: string[] = [];
 
   const check = (): void => {
@@ -343,6 +334,7 @@ export function createBreakableStore(): BreakableStore {
     broken,
     requests,
     stateReads,
+    /** What is behind it, whatever is broken. */
     plainObjects: plain.objects,
     plainState: plain.state,
     objects: { ...guarded(plain.objects, check, ['getMany', 'probe']), write },
@@ -375,16 +367,11 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
   };
 }
 
-export interface NotedQueues extends FakeQueues {
+function createNotedQueues(queues: FakeQueues) {
   /** The entries of each visibility request and delete request, in order. */
-  readonly settlements: readonly { readonly kind: 'delete' | number; readonly receiptHandle: string }[];
-  /** Awaited before each delete or visibility request; it may throw. */
-  broken: { beforeSettling?: ((kind: 'delete' | 'visibility') => Promise<void>) | undefined };
-}
-
-function createNotedQueues(queues: FakeQueues): NotedQueues {
   const settlements: { kind: 'delete' | number; receiptHandle: string }[] = [];
-  const broken: NotedQueues['broken'] = {};
+  /** Awaited before each delete or visibility request; it may throw. */
+  const broken: { beforeSettling?: ((kind: 'delete' | 'visibility') => Promise<void>) | undefined } = {};
   const noted: Pick<QueueClient, 'deleteBatch' | 'changeVisibilityBatch'> = {
     deleteBatch: async (queueUrl, receiptHandles, signal) => {
       await broken.beforeSettling?.('delete');
@@ -402,11 +389,6 @@ function createNotedQueues(queues: FakeQueues): NotedQueues {
 
 // ── receiving ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-export interface ScriptedReceiver extends QueueReceiver {
-  /** How many receives there were. */
-  readonly receives: number;
-}
-
 interface ReceiverDependencies {
   readonly queues: QueueClient;
   readonly clock: Clock;
@@ -416,7 +398,7 @@ interface ReceiverDependencies {
 }
 
 /** Pollers on the fake clock: admit, receive up to ten, hand over, again; an empty receive waits a step. */
-function createScriptedReceiver({ queues, clock, pollers, idleMs }: ReceiverDependencies): ScriptedReceiver {
+function createScriptedReceiver({ queues, clock, pollers, idleMs }: ReceiverDependencies) {
   const stopping = new AbortController();
   let receives = 0;
 
@@ -432,12 +414,13 @@ function createScriptedReceiver({ queues, clock, pollers, idleMs }: ReceiverDepe
   }
 
   return {
-    start(handlers) {
+    start(handlers: Parameters<QueueReceiver['start']>[0]) {
       for (let poller = 0; poller < pollers; poller += 1) void poll(handlers).catch(() => undefined);
     },
     async stop() {
       stopping.abort(new Error('receiving was stopped'));
     },
+    /** How many receives there were. */
     get receives() {
       return receives;
     },
