@@ -5,7 +5,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** They need no server either, but long histories of their subject take seconds of CPU; `reader-matrix` has SQLite's files. */
 const slow = [
-  'any-body',
   'apply',
   'beside-giants',
   'foreign-writer',
@@ -151,7 +150,7 @@ export const MUTANTS_TESTS = {
   include: [
     unitIn('{base,connect,events,identity,indexer,ordering,records,repair,search,store}'),
     // what no other test notices
-    'test/{indexer,repair}/{any-body,beside-giants}.test.ts',
+    'test/repair/beside-giants.test.ts',
     'test/aws/*.rules.test.ts',
   ],
   testTimeout: common.testTimeout,

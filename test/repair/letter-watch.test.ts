@@ -181,25 +181,6 @@ describe('a letter that SQS moved and that is discarded', () => {
     expect((await world.gaps()).map(({ example }) => example)).toEqual(['dead letter: message.moved', 'dead letter: message.moved']);
   });
 
-  it('stays when its gap cannot be stored, and leaves its gap when it is discarded again, and once more', async () => {
-    const world = await setUp();
-    await world.move();
-    world.failPuts(true);
-    await expect(world.letters.discard({ all: true })).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(world.queues.messages(DLQ)).toHaveLength(1);
-    world.failPuts(false);
-    await world.clock.advance(MINUTE_MS);
-    // killed between the gap and the delete
-    const deleteBatch = world.queues.deleteBatch.bind(world.queues);
-    world.queues.deleteBatch = () => Promise.reject(new FaultError('queue.unreachable', 'killed'));
-    await expect(world.letters.discard({ all: true })).rejects.toMatchObject({ code: 'queue.unreachable' });
-    world.queues.deleteBatch = deleteBatch;
-    await world.clock.advance(MINUTE_MS);
-    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 1 });
-    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 0 });
-    expect(await world.gapCount()).toBe(2);
-  });
-
   it('from among more than can be read leaves its gap too, though theirs was closed meanwhile', async () => {
     const world = await setUp();
     for (let each = 0; each < 1_001; each += 1) await world.queues.send(DLQ, OURS);
