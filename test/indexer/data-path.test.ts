@@ -51,20 +51,6 @@ describe('an exact event', () => {
     expect(world.settlements()).toEqual(['delete']);
   });
 
-  it('that is repeated or was overtaken is superseded, not a tie, and changes nothing', async () => {
-    const world = await createIngestWorld();
-    const older = world.put('k');
-    await world.run(1_000);
-    const record = world.put('k');
-    await world.tell(record);
-    const document = await world.document('k');
-    for (const records of [[record], [record, record], [older]]) await world.send(...records);
-    await world.run(200);
-    expect(world.outcomes()).toEqual(['written', 'superseded', 'superseded', 'superseded', 'superseded']);
-    expect(world.storage.observed).toEqual([]);
-    expect(await world.document('k')).toEqual(document);
-  });
-
   it('that meets its very clock with other content is a tie: it is observed, and settled later', async () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
@@ -267,18 +253,6 @@ describe('an outage', () => {
     await world.run(10_000);
     expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
     expect(world.messages()).toEqual([]);
-  });
-
-  it('gives a message at its last receive not back at all', async () => {
-    const world = await createIngestWorld({ maxReceiveCount: 1 });
-    await world.send(world.put('k'));
-    world.store.broken.all = unreachable;
-    await world.run(30 * MINUTE_MS);
-    expect(hiddenS(world)[0]).toBeGreaterThan(0);
-    world.store.broken.all = undefined;
-    await world.run(10_000);
-    expect(world.outcomes()).toEqual(['written']);
-    expect(world.letters()).toEqual([]);
   });
 
   it('holds a confirmation that needs the store as well', async () => {

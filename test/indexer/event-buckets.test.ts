@@ -77,15 +77,6 @@ const found = (bucket: string) => ({
 const none = { status: 'fulfilled', value: undefined };
 
 describe('the bucket of an event', () => {
-  it('is its record when it is connected', async () => {
-    const world = setUp();
-    world.storage.createBucket('bbb');
-    await world.connect.connect({ bucket: 'bbb' }, 'test');
-    expect(world.access.peek(event('bbb'))).toBeUndefined();
-    expect(await world.access.lookup(event('bbb'), world.arrival())).toMatchObject({ bucket: 'bbb' });
-    expect(world.access.peek(event('bbb'))).toMatchObject({ bucket: 'bbb' });
-  });
-
   it('Fix: is none only if that was read after the event came, so that a bucket that was connected meanwhile loses none', async () => {
     const world = setUp();
     expect(await world.lookup(event('bbb'))).toEqual([none]);

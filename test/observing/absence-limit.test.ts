@@ -73,22 +73,6 @@ describe('absence that no event reported', () => {
     expect(world.firstKeys).toHaveLength(1);
   });
 
-  it('is believed without a LIST while a document’s object is there', async () => {
-    const world = await setUp();
-    const gone = await world.add(world.keysOf(10), { isGone: true });
-    await world.add(['k0010']);
-    expect([await world.observeAgain(gone), await world.tombstones()]).toEqual(['ended', 10]);
-    expect(world.firstKeys).toEqual([]);
-  });
-
-  it('is believed while a listing shows another object than the index has', async () => {
-    const world = await setUp();
-    world.storage.put('photos', 'new');
-    const gone = await world.add(world.keysOf(200), { isGone: true });
-    expect([await world.observeAgain(gone), await world.tombstones()]).toEqual(['ended', 200]);
-    expect(world.firstKeys).toEqual(['photos']);
-  });
-
   it('is observed again after the bucket has shown an object: a disk that came back loses nothing more', async () => {
     const world = await setUp();
     const keys = world.keysOf(200);
