@@ -62,11 +62,11 @@ describe('a native record', () => {
   });
 
   test('spells its key as S3 does only if it is S3’s, or that of a store that is known to do so', () => {
-    const keysOf = (eventSource: unknown, isAws: boolean) =>
+    const namedBy = (eventSource: unknown, isAws: boolean) =>
       resultsOf(nativeBody({ key: 'a+b' }, { eventSource }), isAws).map((result) => result.ok && result.record.key);
-    expect([keysOf('aws:s3', true), keysOf('minio:s3', false), keysOf('rustfs:s3', false)]).toEqual([['a b'], ['a b'], ['a b']]);
-    for (const source of ['ceph:s3', 'aws:s3', undefined]) expect(keysOf(source, false)).toEqual(['a b', 'a+b']);
-    expect(keysOf('ceph:s3', true)).toEqual(['a b', 'a+b']);
+    expect([namedBy('aws:s3', true), namedBy('minio:s3', false), namedBy('rustfs:s3', false)]).toEqual([['a b'], ['a b'], ['a b']]);
+    for (const source of ['ceph:s3', 'aws:s3', undefined]) expect(namedBy(source, false)).toEqual(['a b', 'a+b']);
+    expect(namedBy('ceph:s3', true)).toEqual(['a b', 'a+b']);
   });
 
   test.each([
