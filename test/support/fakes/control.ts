@@ -6,7 +6,6 @@ import {
   rowsOfControlPlane,
   type AnyOperation,
   type Context,
-  type Operations,
   type ControlName,
   type CheckedOperations,
 } from '../../../src/registry/contract/contract.ts';
@@ -273,22 +272,13 @@ function leastOf(schema: JsonSchema | boolean | undefined, named: Readonly<Recor
   return schema.format === 'date-time' ? AT : name;
 }
 
-export interface FakeControl {
-  /** For a listener, which checks requests itself. */
-  readonly checked: CheckedOperations;
-  /** For callers. */
-  readonly operations: Operations;
-  /** What was asked, in order: the operation, and the parts of the request that say something. */
-  readonly asked: readonly (readonly [operation: ControlName, request: AnyRequest])[];
-  /** Who asked, and with which signals. */
-  readonly contexts: readonly Context[];
-  /** The next operation of which this was not said yet does this instead. */
-  nextDoes(action: (signal: AbortSignal) => Promise<unknown>): void;
-}
+export type FakeControl = ReturnType<typeof createFakeControl>;
 
 /** Creates one. Searches have a second page. */
-export function createFakeControl(): FakeControl {
-  const asked: [ControlName, AnyRequest][] = [];
+export function createFakeControl() {
+  /** What was asked, in order: the operation, and the parts of the request that say something. */
+  const asked: [operation: ControlName, request: AnyRequest][] = [];
+  /** Who asked, and with which signals. */
   const contexts: Context[] = [];
   const nexts: ((signal: AbortSignal) => Promise<unknown>)[] = [];
   const own: { readonly [Name in ControlName]?: (request: AnyRequest) => Awaited<ReturnType<CheckedOperations[Name]>> } = {
@@ -351,11 +341,14 @@ export function createFakeControl(): FakeControl {
     }),
   ) as unknown as CheckedOperations;
   return {
+    /** For a listener, which checks requests itself. */
     checked,
+    /** For callers. */
     operations: checkingRequests(checked),
     asked,
     contexts,
-    nextDoes: (action) => {
+    /** The next operation of which this was not said yet does this instead. */
+    nextDoes: (action: (signal: AbortSignal) => Promise<unknown>): void => {
       nexts.push(action);
     },
   };
