@@ -15,7 +15,7 @@ import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../fake
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 
-const BUCKET = 'b';
+export const BUCKET = 'b';
 
 export interface FakeBucketS3 extends ObjectStorage, BucketListing {
   readonly objects: Map<string, PresentState>;
@@ -130,12 +130,12 @@ export function allowance(left = Infinity): Tombstones {
 
 export type ReindexWorld = Awaited<ReturnType<typeof createReindexWorld>>;
 
-/** The world; `store` is a memory store unless one is given whose bucket is fresh. */
-export async function createReindexWorld({ store = createMemoryStore() }: { readonly store?: Store } = {}) {
+/** The world; `store` is a memory store unless one is given whose bucket {@link BUCKET} is fresh. */
+export async function createReindexWorld({ store = createMemoryStore(), bucket = BUCKET }: { store?: Store; bucket?: string } = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const s3 = createFakeBucketS3(clock);
-  await store.objects.createBucket(BUCKET);
+  await store.objects.createBucket(bucket);
   const hooks: Hooks = { beforeRead: () => {}, beforeWrite: () => {}, scanned: (documents) => documents };
   const objects: ObjectIndex = {
     ...store.objects,
@@ -168,7 +168,7 @@ export async function createReindexWorld({ store = createMemoryStore() }: { read
     more: Partial<TurnControls> = {},
     signal = new AbortController().signal,
   ): Promise<TurnEnd & { readonly counts: ShownCounts }> {
-    const whole = { bucket: bucketRecord, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
+    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
     const end = await turn({ ...whole, ...request }, { ...controls, ...more }, signal);
     return { ...end, counts: shownCounts(end.counts) };
   }
@@ -187,26 +187,31 @@ export async function createReindexWorld({ store = createMemoryStore() }: { read
     return present;
   }
 
-  /** Writes a document into the index, an hour old unless `ageMs` says otherwise. */
-  async function index(
+  /** A document, an hour old unless `ageMs` says otherwise. */
+  function documentFor(
     key: string,
     state: ObjectState,
     { ageMs = 3_600_000, ...more }: Partial<ObjectDocument> & { readonly ageMs?: number } = {},
-  ): Promise<ObjectDocument> {
+  ): ObjectDocument {
     const atMs = clock.nowMs() - ageMs;
-    const facts = { bucket: BUCKET, key, state, clock: clockOfMs(atMs), settled: true, source: 'native' } as const;
-    const document = { ...documentOf({ ...facts, cause: {}, stateAtMs: atMs, nowMs: atMs }), ...more };
+    const facts = { bucket, key, state, clock: clockOfMs(atMs), settled: true, source: 'native' } as const;
+    return { ...documentOf({ ...facts, cause: {}, stateAtMs: atMs, nowMs: atMs }), ...more };
+  }
+
+  /** Writes such a document into the index. */
+  async function index(...facts: Parameters<typeof documentFor>): Promise<ObjectDocument> {
+    const document = documentFor(...facts);
     await store.objects.write([{ document, equalClock: 'accept' }]);
     return document;
   }
 
   async function stored(key: string): Promise<ObjectDocument | undefined> {
-    return (await store.objects.getMany(BUCKET, [key]))[0];
+    return (await store.objects.getMany(bucket, [key]))[0];
   }
 
   /** What searches find, as `key etag`. */
   async function found(): Promise<readonly string[]> {
-    const documents = await store.scan.scan(BUCKET, { prefix: '', after: '', limit: 10_000 });
+    const documents = await store.scan.scan(bucket, { prefix: '', after: '', limit: 10_000 });
     return documents.map(({ key, etag }) => `${key} ${etag}`);
   }
 
@@ -225,6 +230,7 @@ export async function createReindexWorld({ store = createMemoryStore() }: { read
     questioned,
     run,
     put,
+    documentFor,
     index,
     stored,
     found,
