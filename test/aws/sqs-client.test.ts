@@ -1,5 +1,5 @@
 import { startFauxqs } from 'fauxqs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createSqsClient, confirmSubscription } from '../../src/aws/sqs-client.ts';
 import { faultOf } from '../../src/base/fault.ts';
 import type { QueueClient } from '../../src/aws/queues.ts';
@@ -82,18 +82,28 @@ describe('the SQS client on fauxqs', () => {
 
 describe('the SQS client', () => {
   // fauxqs answers as if it had deleted something
-  it.skipIf(!awsEndpoint())('tells which entries of a batch failed, and does the others, on LocalStack', async () => {
-    const aws = createTestAws(awsEndpoint()!);
+  it('tells which entries of a batch failed', async () => {
+    const Failed = [
+      { Id: '0', Code: 'ReceiptHandleIsInvalid', SenderFault: false },
+      { Id: '1', Code: 'InternalError', SenderFault: false },
+      { Id: '3', Code: 'OverLimit', SenderFault: true },
+    ];
+    const headers = { 'content-type': 'application/x-amz-json-1.0' };
+    const { url } = await startScripted(() => ({ headers, body: { Successful: [{ Id: '2' }], Failed } }));
+    const aws = createTestAws(url);
+    onTestFinished(() => aws.dispose());
     const queues = createSqsClient({ clientFor: aws.clients().sqsFor, clock });
-    const { url } = await aws.createQueue();
-    await aws.sendBodies(url, ['a']);
-    const [message] = await queues.receive(url, { visibilityS: 30, max: 10 });
-    const failures = await queues.deleteBatch(url, ['no-receipt-handle', message!.receiptHandle]);
-    expect(failures).toEqual([{ receiptHandle: 'no-receipt-handle', code: 'ReceiptHandleIsInvalid', senderFault: true }]);
-    const hidden = await queues.changeVisibilityBatch(url, [{ receiptHandle: 'no-receipt-handle', timeoutS: 5 }]);
-    expect(hidden).toMatchObject([{ receiptHandle: 'no-receipt-handle', senderFault: true }]);
-    expect(await queues.attributes(url)).toMatchObject({ visible: 0, inFlight: 0 });
-    await aws.dispose();
+    const failures = [
+      // not every emulator says that it is the sender's fault
+      { receiptHandle: 'a', code: 'ReceiptHandleIsInvalid', senderFault: true },
+      { receiptHandle: 'b', code: 'InternalError', senderFault: false },
+      { receiptHandle: 'd', code: 'OverLimit', senderFault: true },
+    ];
+    const handles = ['a', 'b', 'c', 'd'];
+    const queueUrl = `${url}/000000000000/q`;
+    expect(await queues.deleteBatch(queueUrl, handles)).toEqual(failures);
+    const hidden = handles.map((receiptHandle) => ({ receiptHandle, timeoutS: 5 }));
+    expect(await queues.changeVisibilityBatch(queueUrl, hidden)).toEqual(failures);
   });
 
   async function faultFrom(endpoint: string): Promise<unknown> {

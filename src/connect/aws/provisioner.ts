@@ -301,7 +301,7 @@ const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors
 );
 
 /** Creates the functions. The SDK's client is loaded only when a trail is needed. */
-export function createTrailProvision({ trailsFor, once }: ClientsOf<'trailsFor'>) {
+function createTrailProvision({ trailsFor, once }: ClientsOf<'trailsFor'>) {
   async function observe(
     { TrailARN: arn = '', HomeRegion = '', S3BucketName: logBucket }: Trail,
     signal?: AbortSignal,

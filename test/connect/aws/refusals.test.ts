@@ -1,4 +1,7 @@
-/** What AWS refuses about a connection, by the services' own protocols on loopback. */
+/**
+ * What AWS refuses about a connection, by the services' own protocols on loopback: LocalStack enforces no policies, takes overlapping
+ * configurations and ignores ExpectedBucketOwner. What AWS takes: iam-policy.test.ts and flow/connections-story.test.ts.
+ */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAwsClients, type AwsClients } from '../../../src/aws/clients.ts';
 import { confirmSubscription } from '../../../src/aws/sqs-client.ts';
@@ -7,6 +10,7 @@ import { systemClock } from '../../../src/process/clock.ts';
 import { refusalOf } from '../../../src/connect/aws/ask.ts';
 import { createSharedParts } from '../../../src/connect/aws/shared-parts.ts';
 import { desired } from '../../../src/connect/sources/sources.ts';
+import { parseNotification, type NotificationEntry } from '../../../src/connect/notification.rules.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { startScripted } from '../../support/servers/scripted.ts';
 
@@ -40,6 +44,47 @@ it('a queue is reached at the address of the bucket queue, whatever host SQS nam
   expect(await provisioner.queueOf(LETTERS_ARN)).toMatchObject({
     url: `https://vpce-1.sqs.${REGION}.vpce.amazonaws.com/${ACCOUNT}/letters`,
   });
+});
+
+it('a connection is an entry beside a function of others, which stays byte for byte', async () => {
+  let stored = '';
+  const { url } = await startScripted(({ method, body }) => {
+    if (method === 'PUT') stored = body;
+    return { headers: { 'content-type': 'application/xml', 'x-amz-request-id': 'request-1' }, body: method === 'PUT' ? '' : stored };
+  });
+  const { putNotification, notificationOf } = provisionerAt(url);
+  const at = { bucket: 'photos', region: REGION, account: ACCOUNT };
+  const arn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:scan`;
+  const filter = [{ name: 'prefix', value: 'a b/' }];
+  const theirs = { kind: 'function', id: 'scan', arn, events: ['s3:ObjectRestore:Completed'], filter } as const;
+  const ours = { kind: 'topic', id: 'ours', arn: TOPIC_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
+  const put = (...entries: readonly NotificationEntry[]) => putNotification(at, { entries, eventBridge: true }, { skipValidation: true });
+  const read = async () => parseNotification(await notificationOf(at));
+  await put(theirs);
+  const before = stored;
+  expect(await read()).toEqual({ ok: true, configuration: { entries: [theirs], eventBridge: true } });
+  await put(theirs, ours);
+  expect(await read()).toMatchObject({ configuration: { entries: expect.arrayContaining([theirs, ours]) } });
+  await put(theirs);
+  expect(stored).toBe(before);
+});
+
+it('a trail is found by its ARN, with whether it is stopped, and one that is not there is absent', async () => {
+  const arn = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
+  const trail = { TrailARN: arn, HomeRegion: REGION, S3BucketName: 'trail-logs' };
+  const answers: Readonly<Record<string, object>> = {
+    DescribeTrails: { trailList: [trail] },
+    GetTrailStatus: { IsLogging: false },
+    GetEventSelectors: { EventSelectors: [] },
+  };
+  const { url } = await startScripted(({ headers }) => ({
+    headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amzn-requestid': 'request-1' },
+    body: answers[String(headers['x-amz-target']).split('.').at(-1) ?? ''],
+  }));
+  const { trailOf } = provisionerAt(url);
+  const stopped = { arn, homeRegion: REGION, isLogging: false, logBucket: 'trail-logs', selectors: { kind: 'basic' } };
+  expect(await trailOf(arn)).toMatchObject(stopped);
+  expect(await trailOf(`${arn}-absent`)).toBe('absent');
 });
 
 /** The same, where the service gives every request this answer. */
