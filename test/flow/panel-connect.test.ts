@@ -24,6 +24,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     failure: undefined as Error | undefined,
     isEmbedded: false,
     plan: planAnswer,
+    bucket: bucketAnswer,
     connections: [] as ConnectionView[],
   });
   let now = fresh();
@@ -47,6 +48,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           if (now.failure !== undefined) throw now.failure;
           return { ...bucketAnswer, changed: true, ...(body.wired_by_hand !== true && { connection: reached() }) };
         },
+        getBucket: async () => now.bucket,
         removeBucket: async ({ params, query }) => {
           noted.push(['removeBucket', { params, query }]);
           return { bucket: 'photos', kept: [{ name: 'a topic', reason: 'others have changed it' }] };
@@ -161,6 +163,39 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(lastOf('addBucket')).toEqual({
       body: { bucket: 'photos', source: 'eventbridge', enrich: 'none', plan: planAnswer.token },
     });
+  });
+
+  it('adds a bucket that a person wired, sets its topic identifier, and re-indexes it with Repair unchecked, which would clash', async () => {
+    const topic = 'arn:aws:sns:eu-west-1:123456789012:uploads';
+    now.isNew = true;
+    now.bucket = { ...bucketAnswer, source: 'routed' };
+    const { page, complaints } = await open('?page=add&bucket=photos');
+    await page.getByText('Source, enrichment and account').click();
+    await page.getByLabel('Source').selectOption('routed');
+    await page.getByLabel('Index the existing objects').uncheck();
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByRole('button', { name: 'I have wired it myself' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
+    const byHand = { bucket: 'photos', source: 'routed', enrich: 'none', wired_by_hand: true };
+    expect(lastOf('addBucket')).toEqual({ body: { ...byHand, reindex: false } });
+
+    await page.getByRole('link', { name: 'Connection', exact: true }).click();
+    const settings = page.getByRole('region', { name: 'Indexing and notifications' });
+    await settings.getByLabel('Topic identifier').fill(topic);
+    await settings.getByRole('button', { name: 'Show the plan' }).click();
+    await settings.getByText(`Topic identifier: none → ${topic}`).waitFor();
+    await settings.getByRole('button', { name: 'I have wired it myself' }).click();
+    await page.getByText('The settings are saved.').waitFor();
+    expect(lastOf('addBucket')).toEqual({ body: { ...byHand, topic_arn: topic } });
+
+    await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Re-index photos' });
+    await dialog.getByText('a storage event notification would clash').waitFor();
+    expect([await dialog.getByLabel('Repair').isChecked(), await dialog.getByLabel('Repair').isDisabled()]).toEqual([false, true]);
+    await dialog.getByRole('button', { name: 'Start' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Re-index photos' }).waitFor();
+    expect(lastOf('startReindex')).toMatchObject({ body: { repair: false } });
+    expect(complaints).toEqual([]);
   });
 
   it('has Repair unchecked at each opening, and possible for the source notification', async () => {
