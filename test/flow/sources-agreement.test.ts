@@ -72,7 +72,7 @@ const sources: readonly Source[] = [
     async lay({ aws, queue }, bucket) {
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
-      await aws.notify(bucket, { topicArn });
+      await aws.notify(bucket, topicArn);
       return { topic_arn: topicArn };
     },
     keys: everyKey,

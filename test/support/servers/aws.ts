@@ -141,9 +141,8 @@ export function createTestAws(
       disposals.push(() => sns.send(new DeleteTopicCommand({ TopicArn })));
       return TopicArn!;
     },
-    async subscribe(topicArn: string, queue: TestQueue, { raw = false } = {}): Promise<void> {
-      const Attributes = { RawMessageDelivery: String(raw) };
-      await sns.send(new SubscribeCommand({ TopicArn: topicArn, Protocol: 'sqs', Endpoint: queue.arn, Attributes }));
+    async subscribe(topicArn: string, queue: TestQueue): Promise<void> {
+      await sns.send(new SubscribeCommand({ TopicArn: topicArn, Protocol: 'sqs', Endpoint: queue.arn }));
     },
     async createBucket({ versioned = false } = {}): Promise<string> {
       const bucket = freshName();
@@ -160,20 +159,12 @@ export function createTestAws(
     async put(bucket: string, key: string, body = ''): Promise<void> {
       await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
     },
-    async remove(bucket: string, key: string, VersionId?: string): Promise<void> {
-      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key, VersionId }));
+    async remove(bucket: string, key: string): Promise<void> {
+      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
     },
-    /** Native notifications of everything that concerns an index. S3 sends a test event for each call. */
-    async notify(
-      bucket: string,
-      destination: { readonly topicArn: string } | { readonly queue: TestQueue } | 'eventbridge',
-    ): Promise<void> {
-      const NotificationConfiguration =
-        destination === 'eventbridge'
-          ? { EventBridgeConfiguration: {} }
-          : 'topicArn' in destination
-            ? { TopicConfigurations: [{ TopicArn: destination.topicArn, Events: EVENTS }] }
-            : { QueueConfigurations: [{ QueueArn: destination.queue.arn, Events: EVENTS }] };
+    /** Native notifications of everything that concerns an index, to a topic. S3 sends a test event for each call. */
+    async notify(bucket: string, TopicArn: string): Promise<void> {
+      const NotificationConfiguration = { TopicConfigurations: [{ TopicArn, Events: EVENTS }] };
       await s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
     },
     /** An EventBridge rule of the default bus with one target. */

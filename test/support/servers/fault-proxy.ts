@@ -4,7 +4,6 @@ import { Agent, createServer, request as sendRequest } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
 import type { Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { closeServer, listen } from './listening.ts';
 
 export interface PassingRequest {
@@ -27,13 +26,10 @@ export type Interference =
     }
   /** Answered here, with the help of the server, which may be asked with another body. */
   | { readonly kind: 'reply'; readonly reply: (body: string, ask: (body: string) => Promise<Reply>) => Promise<Reply> }
-  /** The connection is reset before the server sees it. */
-  | { readonly kind: 'cut' }
   /** Never answered, and the server never sees it. */
   | { readonly kind: 'hang' }
   /** The server does it, and its answer is never passed on. */
-  | { readonly kind: 'swallow-answer' }
-  | { readonly kind: 'delay'; readonly delayMs: number };
+  | { readonly kind: 'swallow-answer' };
 
 export interface Reply {
   readonly status: number;
@@ -102,15 +98,9 @@ export async function startFaultProxy(target: string) {
         outgoing.writeHead(interference.status, interference.reason, { 'content-type': 'application/json', ...interference.headers });
         outgoing.end(incoming.method === 'HEAD' ? undefined : (interference.body ?? ''));
         return;
-      case 'cut':
-        outgoing.socket?.resetAndDestroy();
-        return;
       case 'hang':
         rule?.hanging.add(outgoing);
         return;
-      case 'delay':
-        await delay(interference.delayMs);
-        return forward(incoming, outgoing, body);
       case 'reply':
         return reply(interference, { incoming, outgoing, body });
     }

@@ -14,9 +14,9 @@ export interface Statement {
 }
 
 /** The statements of the process, and of a person who connects. */
-export type Policies = Readonly<Record<'process' | 'person', readonly Statement[]>>;
+type Policies = Readonly<Record<'process' | 'person', readonly Statement[]>>;
 
-export interface Ask {
+interface Ask {
   readonly action: string;
   readonly resource: string;
 }
@@ -26,13 +26,13 @@ interface Requested {
   readonly asks: readonly Ask[];
 }
 
-/** Starts it before the emulator at `target`. `processKey` is the access key of the process itself. */
-export async function startIamProxy(target: string, policies: Policies, processKey = 'test') {
+/** Starts it before the emulator at `target`. */
+export async function startIamProxy(target: string, policies: Policies) {
   const proxy = await startFaultProxy(target);
   const refused = new Set<string>();
   const used = { process: new Set<string>(), person: new Set<string>() };
 
-  const principalOf = (request: PassingRequest) => (keyOf(request) === processKey ? 'process' : 'person');
+  const principalOf = (request: PassingRequest) => (keyOf(request) === 'test' ? 'process' : 'person');
 
   /** Judges a request, and notes what allowed it. */
   function isRefused(request: PassingRequest, { asks }: Requested): boolean {

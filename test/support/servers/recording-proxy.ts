@@ -21,60 +21,54 @@ export interface ProxiedAsk {
   readonly scope: string | undefined;
 }
 
-export interface RecordedAnswer {
+interface RecordedAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-export interface RecordingProxy {
-  readonly url: string;
-  /** The value for `proxyEnv`, for both kinds of URLs. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly asked: ProxiedAsk[];
-  /** The hosts and ports to which tunnels were asked for. */
-  readonly tunnels: string[];
-  /** How requests are answered; 200 with an empty body at first. */
-  answer: (ask: ProxiedAsk) => RecordedAnswer;
-  /** The Proxy-Authorization headers that came. */
-  readonly authorizations: (string | undefined)[];
-  /** What a request for a tunnel gets: one, a refusal, or no answer. */
-  tunnel: 'open' | 'refused' | 'none';
-  close(): Promise<void>;
-}
+export type RecordingProxy = Awaited<ReturnType<typeof startRecordingProxy>>;
 
 /** Starts the proxy. From then on this process trusts the certificate of these hosts. */
-export async function startRecordingProxy(hosts: readonly string[]): Promise<RecordingProxy> {
+export async function startRecordingProxy(hosts: readonly string[]) {
   const { key, cert } = await certificateFor(hosts);
   setDefaultCACertificates([...getCACertificates('default'), cert]);
   const sockets = new Set<Socket>();
-  const asked: ProxiedAsk[] = [];
-  const tunnels: string[] = [];
-  const authorizations: (string | undefined)[] = [];
+  const noted = {
+    asked: [] as ProxiedAsk[],
+    /** The hosts and ports to which tunnels were asked for. */
+    tunnels: [] as string[],
+    /** The Proxy-Authorization headers that came. */
+    authorizations: [] as (string | undefined)[],
+    /** How requests are answered. */
+    answer: (_: ProxiedAsk): RecordedAnswer => ({}),
+    /** What a request for a tunnel gets: one, a refusal, or no answer. */
+    tunnel: 'open' as 'open' | 'refused' | 'none',
+  };
 
   const recorded =
     (scheme: string): RequestListener =>
     (incoming, outgoing) => {
       void textOf(incoming).then((body) => {
         const ask = askOf(incoming, scheme, body);
-        asked.push(ask);
-        const { status = 200, headers, body: content = '' } = proxy.answer(ask);
+        noted.asked.push(ask);
+        const { status = 200, headers, body: content = '' } = noted.answer(ask);
         const own = { date: new Date().toUTCString(), 'x-amz-request-id': 'TESTREQUEST00001' };
         outgoing.writeHead(status, { ...own, ...headers }).end(content);
       });
     };
   const secure = createTlsServer({ key, cert }, recorded('https'));
   const plain = createServer((incoming, outgoing) => {
-    authorizations.push(incoming.headers['proxy-authorization']);
+    noted.authorizations.push(incoming.headers['proxy-authorization']);
     recorded('http')(incoming, outgoing);
   });
   const securePort = await listen(secure);
   plain.on('connect', (incoming: IncomingMessage, client: Socket) => {
-    tunnels.push(incoming.url ?? '');
-    authorizations.push(incoming.headers['proxy-authorization']);
+    noted.tunnels.push(incoming.url ?? '');
+    noted.authorizations.push(incoming.headers['proxy-authorization']);
     client.on('error', () => undefined);
-    if (proxy.tunnel === 'none') return;
-    if (proxy.tunnel === 'refused') return void client.end('HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n');
+    if (noted.tunnel === 'none') return;
+    if (noted.tunnel === 'refused') return void client.end('HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n');
     const upstream = connect(securePort, '127.0.0.1', () => {
       client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       upstream.pipe(client).pipe(upstream);
@@ -86,22 +80,16 @@ export async function startRecordingProxy(hosts: readonly string[]): Promise<Rec
     socket.once('close', () => sockets.delete(socket));
   });
   const url = `http://127.0.0.1:${await listen(plain)}`;
-
-  const proxy: RecordingProxy = {
+  return Object.assign(noted, {
     url,
+    /** The value for `proxyEnv`, for both kinds of URLs. */
     env: { https_proxy: url, http_proxy: url },
-    asked,
-    tunnels,
-    authorizations,
-    answer: () => ({}),
-    tunnel: 'open',
-    async close() {
+    async close(): Promise<void> {
       for (const socket of sockets) socket.destroy();
       secure.closeAllConnections();
       await Promise.all([secure, plain].map(async (server) => void server.close()));
     },
-  };
-  return proxy;
+  });
 }
 
 async function textOf(incoming: IncomingMessage): Promise<string> {
