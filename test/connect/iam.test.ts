@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bucketSources, type BucketSource } from '../../src/records/bucket.ts';
 import { iamPolicy, permissions, type IamRole } from '../../src/connect/permissions.rules.ts';
+import { ROOT, textOf } from '../docs/pages.ts';
 
 const names = {
   partition: 'aws',
@@ -28,22 +29,45 @@ const SHARED = [
   ),
 ];
 
-/** What only `tally setup` asks. */
-function actionsOfSetup(): readonly string[] {
-  const text = readFileSync(new URL('../../src/connect/aws/shared-parts.ts', import.meta.url), 'utf8');
-  const imported = [...text.matchAll(/import \{([^}]*)\} from '@aws-sdk\/client-(sns|sqs)'/g)];
-  return imported.flatMap(([, commands = '', service = '']) =>
-    [...commands.matchAll(/(\w+)Command\b/g)].map(([, name]) => `${service}:${name}`),
+/** What IAM calls by another name than the SDK. HEAD and LIST stand for the bytes and the bucket. */
+const RENAMED: Readonly<Record<string, readonly string[]>> = {
+  's3:HeadObject': ['s3:GetObject', 's3:GetObjectVersion'],
+  's3:GetObjectTagging': ['s3:GetObjectTagging', 's3:GetObjectVersionTagging'],
+  's3:HeadBucket': ['s3:ListBucket'],
+  's3:ListObjectsV2': ['s3:ListBucket'],
+  's3:ListMultipartUploads': ['s3:ListBucketMultipartUploads'],
+  's3:GetBucketLifecycleConfiguration': ['s3:GetLifecycleConfiguration'],
+  's3:GetBucketNotificationConfiguration': ['s3:GetBucketNotification'],
+  's3:PutBucketNotificationConfiguration': ['s3:PutBucketNotification'],
+  // with its tags
+  'events:PutRule': ['events:PutRule', 'events:TagResource'],
+  // it needs no permission
+  'sts:GetCallerIdentity': [],
+};
+/** SQS itself asks KMS, as the caller, where a queue has a key of the user's own. */
+const OF_SQS = ['kms:Decrypt', 'kms:GenerateDataKey'];
+
+/** What the requests that a file of the source can send need. */
+function neededBy(file: string): readonly string[] {
+  const imported = textOf(file).matchAll(/import \{([^}]+)\} from '@aws-sdk\/client-(\w+)'/g);
+  const requests = [...imported].flatMap(([, names = '', client = '']) =>
+    [...names.matchAll(/\b([A-Z]\w+?)(?:Batch)?Command\b/g)].map(([, name]) => `${client === 'eventbridge' ? 'events' : client}:${name}`),
   );
+  return requests.flatMap((request) => RENAMED[request] ?? [request]);
 }
 
 const actionsFor = (role: IamRole): readonly string[] =>
   permissions.filter(({ roles }) => roles.includes(role)).flatMap(({ actions }) => actions);
 
-// that all roles together have every call and no other: docs/daemon-policy.test.ts; that each has what it needs: aws/iam-policy.test.ts
+// that each role has what it needs: aws/iam-policy.test.ts, which uses all but the permissions of trails and keys
 describe('the table of permissions', () => {
+  it('has what the code asks of AWS, and nothing else', () => {
+    const needed = globSync('src/**/*.ts', { cwd: ROOT }).flatMap(neededBy);
+    expect(new Set(permissions.flatMap(({ actions }) => actions))).toEqual(new Set([...needed, ...OF_SQS]));
+  });
+
   it('has every call of `tally setup` for who runs it, and no other', () => {
-    expect([...actionsOfSetup(), ...SHARED].toSorted()).toEqual(actionsFor('setup').toSorted());
+    expect([...neededBy('src/connect/aws/shared-parts.ts'), ...SHARED].toSorted()).toEqual(actionsFor('setup').toSorted());
   });
 
   it('has every read of a connection for the daemon, and no write but a probe of its own topics', () => {
