@@ -31,25 +31,16 @@ beforeAll(async () => {
 afterAll(() => world?.close());
 
 async function read(client: Client) {
-  const call = async (name: string, given: Readonly<Record<string, unknown>>) => {
-    const { structuredContent, isError } = await client.callTool({ name, arguments: given });
-    return { isError, answer: structuredContent as Readonly<Record<string, unknown>> };
-  };
+  const call = async (name: string, given: Readonly<Record<string, unknown>>) =>
+    (await client.callTool({ name, arguments: given })).structuredContent;
   const { tools } = await client.listTools();
   const found = await call('search_objects', { bucket: 'photos', prefix: 'notes/' });
-  expect(found.answer).toMatchObject({ may_differ: true, items: [{ bucket: 'photos', key: HOSTILE, size: 4 }] });
-  expect(found.answer['agreement']).toContain('photos: ');
-  expect((await call('describe_object', { bucket: 'photos', key: HOSTILE })).answer).toMatchObject({ agrees: true, may_differ: false });
-  const absent = await call('describe_object', { bucket: 'photos', key: 'cat.jpg' });
-  expect(absent.answer).toMatchObject({ agrees: true, agreement: expect.stringContaining('does not find it, which is correct') });
-  const sums = await call('usage', { bucket: 'photos', by: 'folder' });
-  expect(sums.answer).toMatchObject({ objects: 1, by: [{ groups: [{ name: 'notes/', objects: 1, bytes: 4 }] }] });
-  expect((await call('list_changes', { bucket: 'photos' })).answer).toMatchObject({ items: [{ key: HOSTILE }] });
-  expect((await call('list_buckets', {})).answer).toMatchObject({
-    items: expect.arrayContaining([expect.objectContaining({ bucket: 'photos' })]),
-  });
-  expect((await call('index_agreement', { bucket: 'photos' })).answer).toMatchObject({ may_differ: true, as_of: [{ bucket: 'photos' }] });
-  expect((await call('index_agreement', { bucket: 'films' })).isError).toBe(true);
+  expect(found).toMatchObject({ may_differ: true, items: [{ bucket: 'photos', key: HOSTILE, size: 4 }] });
+  expect(found).toMatchObject({ agreement: expect.stringContaining('photos: ') });
+  expect(await call('describe_object', { bucket: 'photos', key: HOSTILE })).toMatchObject({ agrees: true, may_differ: false });
+  const others = { usage: { bucket: 'photos', by: 'folder' }, list_changes: { bucket: 'photos' }, list_buckets: {} };
+  for (const [name, given] of Object.entries(others))
+    expect(JSON.stringify(await call(name, given)), name).toContain(name === 'list_buckets' ? 'photos' : 'notes/');
   return tools.map(({ name }) => name);
 }
 

@@ -1,17 +1,16 @@
 /** The search of the panel and a real registry in Chromium: the one box, deleted objects, folders, and every key that can be. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { printable } from '../../src/base/texts.ts';
 import { canBrowse, type Window } from '../support/identity/chromium.ts';
 import { findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
-import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
+import { startEmbeddedRegistry } from '../support/servers/embedded-registry.ts';
 import { startFront } from '../support/servers/front.ts';
 import { inChromium, openPanel, settled } from '../support/worlds/panel.ts';
 
+/** Each object has its key as its content. */
+const LARGEST = 'x'.repeat(1_024);
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
   'a%b%2Fc',
@@ -26,40 +25,28 @@ const goldenKeys = [
   '"><img src=x onerror=alert(1)><script>alert(2)</script>',
   '\u202Egpj.exe',
   "it's, $(x) `y` \\",
-  'x'.repeat(1_024),
+  LARGEST,
 ];
-const DEEP = 'deep/2/3/4/5/6/7/8/9/file.bin';
-const plainKeys = ['2026/', '2026/invoices/0001.pdf', '2026/invoices/0002.pdf', '2026/photos/cat.jpg', DEEP];
+const plainKeys = ['2026/', '2026/invoices/0001.pdf', '2026/invoices/0002.pdf', '2026/photos/cat.jpg', 'deep/2/3/4/5/6/7/8/9/file.bin'];
 const keys = [...goldenKeys, ...plainKeys];
 
 const queryFor = (key: string): string => `bucket:demo key:"${key.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 const address = (choices: Readonly<Record<string, string>>): string => `?${new URLSearchParams({ page: 'search', ...choices }).toString()}`;
 
 describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search of the panel in Chromium', () => {
-  let daemon: Daemon;
-
-  async function put(key: string, body: string): Promise<void> {
-    const { status } = await fetch(`${daemon.embeddedUrl}/demo/${encodeURIComponent(key)}`, { method: 'PUT', body });
-    if (status !== 200) throw new Error(`${JSON.stringify(key)} was not put: ${status}`);
-  }
+  let registry: Awaited<ReturnType<typeof startEmbeddedRegistry>>;
 
   async function total(query: string): Promise<number> {
-    const { body } = await daemon.request('GET', `/v1/objects?query=${encodeURIComponent(query)}&total=true`);
+    const { body } = await registry.request('GET', `/v1/objects?query=${encodeURIComponent(query)}&total=true`);
     return (body as { readonly total?: { readonly value: number } }).total?.value ?? -1;
   }
 
   const { world, open } = inChromium(async () => {
-    const home = await mkdtemp(join(tmpdir(), 'tally-search-'));
-    daemon = await startDaemon({ TALLY_EMBEDDED_DATA: join(home, 'data') }, ['serve', '--embedded']);
-    await daemon.ready();
-    await until('the bucket is connected', async () => (await daemon.request('GET', '/v1/buckets/demo')).status === 200);
-    for (const key of keys) await put(key, key === DEEP ? 'x'.repeat(5_000) : 'some bytes');
+    registry = await startEmbeddedRegistry();
+    await until('the bucket is connected', async () => (await registry.request('GET', '/v1/buckets/demo')).status === 200);
+    await registry.put('demo', keys);
     await until('every key is indexed', async () => (await total('bucket:demo')) === keys.length);
-    async function close(): Promise<void> {
-      await daemon.stop();
-      await rm(home, { recursive: true, force: true });
-    }
-    return { url: daemon.controlUrl, close };
+    return { url: registry.controlUrl, close: () => registry.close() };
   });
 
   async function openCopying(url = world().url): Promise<Window> {
@@ -111,14 +98,14 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   it('sorts by its headings, and Back returns to the row', async () => {
     const { page } = await open(address({ query: 'bucket:demo' }));
     await page.getByRole('columnheader', { name: 'Size' }).getByRole('link').click();
-    await expect.poll(async () => (await listed(page))[0]).toBe(DEEP);
+    await expect.poll(async () => (await listed(page))[0]).toBe(LARGEST);
     expect(new URL(page.url()).searchParams.get('sort')).toBe('size');
     expect(page.url()).not.toContain('cursor');
     const head = page.getByRole('columnheader', { name: 'Size' });
     expect(await head.getAttribute('aria-sort')).toBe('descending');
     await head.getByRole('link').click();
-    await expect.poll(async () => (await listed(page)).at(-1)).toBe(DEEP);
-    expect(await page.locator('.size', { hasText: '5,000 bytes' }).count()).toBe(1);
+    await expect.poll(async () => (await listed(page)).at(-1)).toBe(LARGEST);
+    expect(await page.locator('.size', { hasText: '1,024 bytes' }).count()).toBe(1);
     await page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').nth(1).focus();
     const row = await page.evaluate<string>('document.activeElement.textContent');
     await page.keyboard.press('Enter');
@@ -210,9 +197,9 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
 
   it('shows deleted objects for at least seven days', async () => {
     const { page, complaints } = await open();
-    await put('changes/first.txt', 'one');
+    await registry.put('demo', ['changes/first.txt']);
     await until('it is indexed', async () => (await total('bucket:demo prefix:changes/')) === 1);
-    await fetch(`${daemon.embeddedUrl}/demo/changes/first.txt`, { method: 'DELETE' });
+    await fetch(`${registry.embeddedUrl}/demo/changes/first.txt`, { method: 'DELETE' });
     await until('it is deleted', async () => (await total('bucket:demo prefix:changes/')) === 0);
     await openPanel(page, world().url, address({ query: 'bucket:demo prefix:changes/' }));
     await page.getByRole('link', { name: 'Deleted', exact: true }).click();
