@@ -2,23 +2,14 @@
  * People in Chromium, at a registry as a process with a real issuer: logins, their pages, and the panel of who has logged in.
  * registry/login.test.ts has each way in which a login fails.
  */
-import { never, unnamed } from '../cli/client/world.ts';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { createClient } from '../../src/cli/client/client.ts';
-import { readCaller } from '../../src/cli/client/registry.ts';
 import { people, startRegistryWorld } from '../support/identity/registry-world.ts';
 import { canBrowse, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { findingsOf } from '../support/panel/axe.ts';
 import { follow, inChromium, logInAtPanel, railOf, settled } from '../support/worlds/panel.ts';
 
-/** An address without a space, as an address must be. */
-const HOSTILE_EMAIL = '"><img/src=x/onerror=alert(1)><script>alert(2)</script>@example.com';
-const HOSTILE_MACHINE = '<img src=x onerror=alert(3)>"\'&amp;<script>alert(4)</script>';
 const SMALL = { width: 360, height: 640 };
 
 /** All that a page keeps or has in its address: what is drawn and typed, where it was, what it read from where, what it stored. */
@@ -64,79 +55,11 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       // nothing of a login stays in the browser
       expect((await context.cookies(world().url)).filter(({ name }) => name.startsWith('tally'))).toEqual([]);
     });
-
-    it('without a browser on the machine shows a code, which the person copies into the program', async () => {
-      const { page, context, complaints } = await open();
-      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world().url });
-      const client = createClient({ folder: join(world().folder, 'elsewhere') });
-      let address = '';
-      const terminal = {
-        machine: 'notebook',
-        nowMs: () => Date.now(),
-        say: (text: string) => {
-          address = /https?:\S+/.exec(text)?.[0] ?? '';
-        },
-        ask: async () => {
-          await page.goto(address);
-          await page.getByRole('button', { name: 'Allow' }).click();
-          await page.getByText('It is valid for one minute').waitFor();
-          const shown = await page.getByLabel('Login code').innerText();
-          await page.getByRole('button', { name: 'Copy the code' }).click();
-          await page.getByText('The code was copied.').waitFor();
-          expect(await page.evaluate('navigator.clipboard.readText()')).toBe(shown);
-          return `${shown}\n`;
-        },
-      };
-      await client.login(world().url, terminal, never);
-      const registry = await client.registryOf(unnamed);
-      expect(await readCaller(registry, never)).toMatchObject({ kind: 'session', user: { email: 'alice@example.com' } });
-      expect(complaints).toEqual([]);
-    });
-
-    it('of a page permits changes to pages of the registry, and to no page of another port', async () => {
-      const { page } = await open();
-      /** A page that the registry might have, and that may send requests. */
-      const ownPage = async (): Promise<void> => {
-        await page.route(`${world().url}/page-of-the-test`, (route) =>
-          route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }),
-        );
-        await page.goto(`${world().url}/page-of-the-test`);
-      };
-      const send = (path: string, init: object): Promise<number> =>
-        page.evaluate(`fetch(${JSON.stringify(path)}, ${JSON.stringify(init)}).then(({ status }) => status)`);
-      await page.goto(`${world().url}/login/authorize?return_to=/v1/session`);
-      await ownPage();
-      expect(await page.evaluate('document.cookie')).not.toContain('tally');
-      const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name":"by cookie"}' };
-      expect(await send('/v1/api-keys', json)).toBe(403);
-      expect(await send('/v1/api-keys', { ...json, headers: { ...json.headers, 'x-tally-csrf': '1' } })).toBe(201);
-
-      // to cookies, another port is the same site: only the registry's checks are between this page and a change
-      const foreign = createServer((request, response) => void request.toArray().then(() => response.end('<!doctype html>')));
-      await new Promise<void>((resolve) => void foreign.listen(0, '127.0.0.1', resolve));
-      await page.goto(`http://127.0.0.1:${(foreign.address() as AddressInfo).port}/`);
-      const key = (init: string): Promise<string> =>
-        page.evaluate(
-          `fetch('${world().url}/v1/api-keys', { method: 'POST', credentials: 'include', ${init} }).then(() => 'answered', () => 'failed')`,
-        );
-      expect(await key(`headers: { 'content-type': 'application/json', 'x-tally-csrf': '1' }, body: '{"name":"forged"}'`)).toBe('failed');
-      expect(await key(`mode: 'no-cors', body: '{"name":"forged"}'`)).toBe('failed');
-      const form = `const form = document.createElement('form'); form.method = 'post'; form.enctype = 'text/plain';
-        form.action = '${world().url}/v1/api-keys'; form.innerHTML = '<input name=\\'{"name":"forged","x":"\\' value=\\'"}\\'>';
-        document.body.append(form); form.submit();`;
-      await Promise.all([page.waitForURL(`${world().url}/**`), page.evaluate(form)]);
-      expect(await page.locator('body').innerText()).toMatch(/request\.(forbidden-origin|unsupported-media-type)/);
-      foreign.close();
-      foreign.closeAllConnections();
-      await ownPage();
-      const names = `fetch('/v1/api-keys').then((a) => a.json()).then(({ items }) => items.map(({ name }) => name))`;
-      expect(await page.evaluate(names)).toEqual(['by cookie']);
-    });
   });
 
   describe('the pages of a login', () => {
-    it('have nothing that axe finds, light and dark, fit on a screen of 360 pixels, and have buttons that a finger meets', async () => {
-      const { page, complaints } = await open({ ...people.alice, email: `${'a'.repeat(200)}@example.com` }, { hasTouch: true });
+    it('have nothing that axe finds, light and dark, fit on a screen of 360 pixels, have buttons that a finger meets, and copy a code', async () => {
+      const { page, context, complaints } = await open({ ...people.alice, email: `${'a'.repeat(200)}@example.com` }, { hasTouch: true });
       await ask(page, 'm'.repeat(100));
       // axe takes turns by the length of the name: the one is looked at on a small dark screen, the other on a large light one
       expect(await findingsOf(page, 'consent')).toEqual([]);
@@ -145,8 +68,12 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
         // WCAG 2.5.5: a finger meets 44 pixels
         expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
       await page.getByRole('button', { name: 'Allow' }).tap();
-      await page.getByLabel('Login code').waitFor();
+      await page.getByText('It is valid for one minute').waitFor();
       expect(await findingsOf(page, 'a code')).toEqual([]);
+      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world().url });
+      await page.getByRole('button', { name: 'Copy the code' }).tap();
+      await page.getByText('The code was copied.').waitFor();
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await page.getByLabel('Login code').innerText());
       expect(complaints).toEqual([]);
     });
 
@@ -168,32 +95,6 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.keyboard.press('Tab');
       expect(await focused()).toBe('Copy the code');
       expect(complaints).toEqual([]);
-    });
-
-    it('show names that attack the page as text, also that of a person who may not log in', async () => {
-      const { page, complaints } = await open({ ...people.alice, email: HOSTILE_EMAIL });
-      await ask(page, HOSTILE_MACHINE);
-      expect(await page.locator('img, dd script, h1 script').count()).toBe(0);
-      const [email, , machine] = await page.locator('dd').allInnerTexts();
-      expect([email, machine]).toEqual([HOSTILE_EMAIL, HOSTILE_MACHINE]);
-      const { page: refused } = await open({ sub: 's-eve', email: HOSTILE_EMAIL, groups: [] });
-      await refused.goto(`${world().url}/login/authorize?return_to=/v1/session`);
-      expect(await refused.locator('main').innerText()).toContain(`${HOSTILE_EMAIL} (not verified) may not log in`);
-      expect(await refused.locator('img, script').count()).toBe(0);
-      expect(complaints).toEqual([]);
-    });
-
-    it('run no script that got into them, and load nothing', async () => {
-      const { page, complaints } = await open();
-      await ask(page);
-      await page.evaluate(
-        `document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x onerror=alert(5)><button onclick=alert(6)>Planted</button>')`,
-      );
-      await page.getByText('Planted').click();
-      await expect.poll(() => complaints.filter((text) => text.includes('policy: ')).length).toBeGreaterThanOrEqual(3);
-      expect(complaints.join()).toContain('policy: img-src');
-      expect(complaints.join()).toContain('policy: script-src-attr');
-      expect(complaints.join()).not.toContain('dialog');
     });
   });
 
