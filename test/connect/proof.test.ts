@@ -3,36 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { bucketStatus } from '../../src/records/bucket-status.ts';
 import { probeText } from '../../src/events/envelope.ts';
 import { RequestError } from '../../src/base/request-error.ts';
-import { noteArrivals, createGapReports } from '../../src/observing/gaps.ts';
-import { createCheckConnection } from '../../src/connect/watch.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
-import { createFakeTelemetry } from '../support/fakes/ports.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
-import { allTo, interruptAt, requests, startWorld } from './world.ts';
+import { allTo, interruptAt, requests, startWatched } from './world.ts';
 
 async function startProven() {
-  const world = await startWorld();
+  const world = await startWatched();
   world.populate();
-  const { state, clock, connections } = world;
-  const telemetry = createFakeTelemetry();
-  const gaps = createGapReports({ state, clock, telemetry });
-  const checkConnection = createCheckConnection({ state, connections, gaps, clock, telemetry });
-  const record = async () => (await readRecord(state, refs.bucket('photos')))!;
-  return {
-    ...world,
-    check: async () => checkConnection(await record()),
-    isProven: async () => (await record()).provenAtMs !== undefined,
-    sentence: async () => {
-      const facts = { waitsFor: undefined, unread: undefined, gaps: [], nowMs: clock.nowMs(), compareIntervalMs: 0 };
-      return bucketStatus({ record: await record(), ...facts }).sentence;
-    },
-    waySinceMs: async () => (await record()).waySinceMs ?? 0,
-    /** As at the first event. */
-    arrive: async (...families: readonly ('created' | 'removed' | 'other')[]) =>
-      noteArrivals({ state, clock }, await record(), families.length === 0 ? ['other'] : families),
-  };
+  return world;
 }
 
 it.each(requests)('%s: parts that are all in order prove nothing, and a gap stands until an event has arrived', async (source, wish) => {
@@ -63,7 +43,7 @@ it('what arrived before a change proves nothing after it, and an apply that chan
   await world.closeGap();
   expect(await world.apply()).toMatchObject({ state: 'applied', changed: true });
   // what was found broken was before it
-  expect(await readRecord(world.state, refs.bucket('photos'))).not.toHaveProperty('connectionCheck');
+  expect(await world.record()).not.toHaveProperty('connectionCheck');
   expect(await world.isProven()).toBe(false);
   expect(await world.waySinceMs()).toBeGreaterThan(before);
   expect(await world.gap()).toMatchObject({ unproven: 'events' });
@@ -196,7 +176,8 @@ describe('the probe of a topic of Tally', () => {
     await world.probe();
     expect(await world.codes()).toEqual(['connect.probe-lost']);
     expect(await world.gap()).toMatchObject({ unproven: 'wiring' });
-    expect(await world.sentence()).toMatch(/^Its events are being lost/);
+    const facts = { waitsFor: undefined, unread: undefined, gaps: [], nowMs: world.clock.nowMs(), compareIntervalMs: 0 };
+    expect(bucketStatus({ record: await world.record(), ...facts }).sentence).toMatch(/^Its events are being lost/);
     // another one is under way
     expect(world.published()).toBe(2);
     await world.arrives();

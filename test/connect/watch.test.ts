@@ -2,22 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { dueAtMs, markId } from '../../src/records/dirty.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
-import { createGapReports, noteArrivals } from '../../src/observing/gaps.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createCheckConnection, visitConnection } from '../../src/connect/watch.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { QUEUE_ARN, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
-import { createFakeTelemetry } from '../support/fakes/ports.ts';
-import { startWorld } from './world.ts';
+import { startWatched } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 
-async function startWatched() {
-  const world = await startWorld();
-  const telemetry = createFakeTelemetry();
-  const { state, clock, connections } = world;
-  const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
-  const checkConnection = createCheckConnection({ state, connections, gaps, clock, telemetry });
+async function startSwept() {
+  const world = await startWatched();
+  const { state, clock, telemetry, connections, checkConnection } = world;
   const parts = { state, clock, telemetry, processes: createProcesses({ state, clock }), connections, checkConnection };
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', (...visited) =>
     visitConnection(parts, ...visited),
@@ -25,32 +20,26 @@ async function startWatched() {
   return {
     ...world,
     parts,
-    telemetry,
-    /** As at an event of the bucket. */
-    arrive: async () => noteArrivals({ state, clock }, (await readRecord(state, refs.bucket('photos')))!, ['other']),
-    isProven: async () => (await readRecord(state, refs.bucket('photos')))?.provenAtMs !== undefined,
     watch: (): Promise<void> => sweep(new AbortController().signal),
-    check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
+    checked: async () => (await world.record()).connectionCheck,
   };
 }
 
 it('tells the sweep of a check that AWS did not answer, so that other buckets of the region are visited later', async () => {
-  const { state, parts } = await startWatched();
+  const { record, parts } = await startSwept();
   const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
-  const record = await readRecord(state, refs.bucket('photos'));
   const visit = (...findings: readonly (typeof finding)[]) =>
-    visitConnection({ ...parts, checkConnection: async () => findings }, record!, new AbortController().signal);
+    record().then((read) => visitConnection({ ...parts, checkConnection: async () => findings }, read, new AbortController().signal));
   await expect(visit(finding)).rejects.toMatchObject({ code: 'connect.unavailable' });
   expect(await visit()).toBe(0);
 });
 
 describe('the watch of the connections', () => {
   it('Fix: stores nothing of what it has read while an apply mended it', async () => {
-    const world = await startWatched();
-    const { state, clock, telemetry, connections } = world;
+    const world = await startSwept();
+    const { state, clock, telemetry, connections, gaps } = world;
     await world.apply();
     world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
-    const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
     const check = createCheckConnection({
       state,
       gaps,
@@ -65,15 +54,15 @@ describe('the watch of the connections', () => {
         },
       },
     });
-    const record = await readRecord(state, refs.bucket('photos'));
-    expect(await check(record!)).toMatchObject([{ code: 'connect.not-made' }]);
-    expect(await world.check()).toBeUndefined();
+    const record = await world.record();
+    expect(await check(record)).toMatchObject([{ code: 'connect.not-made' }]);
+    expect(await world.checked()).toBeUndefined();
     expect(await readRecord(state, refs.gap(markId('photos')))).toMatchObject({ unproven: 'events' });
-    expect((await readRecord(state, refs.bucket('photos')))?.waySinceMs).toBe(record!.connection!.changedAtMs + 1_000);
+    expect(await world.waySinceMs()).toBe(record.connection!.changedAtMs + 1_000);
   });
 
   it('takes away what is left of an earlier source once the gap of the change is closed, and leaves it while it may not', async () => {
-    const world = await startWatched();
+    const world = await startSwept();
     await world.agree();
     await world.agree({ source: 'eventbridge' });
     await world.setBucket({ source: 'eventbridge' });
@@ -93,17 +82,17 @@ describe('the watch of the connections', () => {
     ]);
     const left = { code: 'connect.earlier-left', what: "the parts of photos's earlier connection are still in AWS" };
     expect(await world.diagnose({ source: 'eventbridge' })).toMatchObject([{ ...left, severity: 'degraded' }]);
-    expect(await world.check()).toMatchObject({ state: 'degraded', findings: [left] });
+    expect(await world.checked()).toMatchObject({ state: 'degraded', findings: [left] });
     world.aws.before = () => undefined;
     await world.clock.advance(HOUR_MS);
     await world.watch();
     expect(entries()).toBe(0);
     expect(await world.codes({ source: 'eventbridge' })).toEqual([]);
-    expect(await world.check()).toMatchObject({ state: 'ok' });
+    expect(await world.checked()).toMatchObject({ state: 'ok' });
   });
 
   it('Fix: takes it away although a process was killed that had begun', async () => {
-    const world = await startWatched();
+    const world = await startSwept();
     await world.agree();
     await world.agree({ source: 'eventbridge' });
     await world.closeGap();
@@ -113,11 +102,11 @@ describe('the watch of the connections', () => {
       await world.clock.advance(15_000);
     }
     expect(world.notified().entries).toEqual([]);
-    expect(await world.check()).toMatchObject({ state: 'ok' });
+    expect(await world.checked()).toMatchObject({ state: 'ok' });
   });
 
   it('leaves what it may not take away of an earlier source to whoever may connect, with the same command again', async () => {
-    const world = await startWatched();
+    const world = await startSwept();
     await world.agree();
     await world.agree({ source: 'eventbridge' });
     expect(await world.apply()).toMatchObject({ changed: false });
@@ -128,25 +117,25 @@ describe('the watch of the connections', () => {
   });
 
   it('never writes, whatever it finds, and checks again every hour', async () => {
-    const world = await startWatched();
+    const world = await startSwept();
     await world.apply();
     const [made, parts] = [world.aws.writes.length, world.aws.snapshot()];
     await world.clock.advance(60_000);
     await world.watch();
-    expect(await world.check()).toMatchObject({ state: 'ok' });
+    expect(await world.checked()).toMatchObject({ state: 'ok' });
     world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
     await world.clock.advance(HOUR_MS - 60_000);
     await world.watch();
-    expect(await world.check()).toMatchObject({ state: 'ok' });
+    expect(await world.checked()).toMatchObject({ state: 'ok' });
     await world.clock.advance(60_000);
     await world.watch();
-    expect(await world.check()).toMatchObject({ state: 'broken', findings: [{ code: 'connect.not-made' }] });
+    expect(await world.checked()).toMatchObject({ state: 'broken', findings: [{ code: 'connect.not-made' }] });
     expect(world.aws.writes).toHaveLength(made);
     expect(world.aws.snapshot()).not.toEqual(parts);
   });
 
   it('opens a gap for a broken connection that no job closes, until it is in order again by the hand of others', async () => {
-    const world = await startWatched();
+    const world = await startSwept();
     await world.apply();
     await world.arrive();
     await world.clock.advance(60_000);

@@ -16,7 +16,9 @@ import { parseEntry, readRecord, removeRecord, updateRecord, refs } from '../../
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { ACCOUNT, createFakeAws, connectionsOn, REGION, setUp, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { createFakeClock, createFakeStorage } from '../support/fakes/ports.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { createGapReports, noteArrivals } from '../../src/observing/gaps.ts';
+import { createCheckConnection } from '../../src/connect/watch.ts';
 
 export const THEIR_QUEUE = `arn:aws:sqs:${REGION}:${ACCOUNT}:their-queue`;
 
@@ -188,5 +190,29 @@ export function interruptAt(at: number, matches: (call: string) => boolean = () 
     if (!matches(call)) return;
     count += 1;
     if (count === at) throw new Error(`killed at ${call}`);
+  };
+}
+
+/** The same with the check of connections, and with events of `photos` that arrive. */
+export async function startWatched() {
+  const world = await startWorld();
+  const { state, clock, connections } = world;
+  const telemetry = createFakeTelemetry();
+  const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
+  const parts = { state, clock, telemetry, connections, gaps };
+  const checkConnection = createCheckConnection(parts);
+  const record = async () => (await readRecord(state, refs.bucket('photos')))!;
+  return {
+    ...world,
+    ...parts,
+    checkConnection,
+    record,
+    /** The doctor's check, which stores what it finds. */
+    check: async () => checkConnection(await record()),
+    isProven: async () => (await record()).provenAtMs !== undefined,
+    waySinceMs: async () => (await record()).waySinceMs ?? 0,
+    /** As at the first event. */
+    arrive: async (...families: readonly ('created' | 'removed' | 'other')[]) =>
+      noteArrivals({ state, clock }, await record(), families.length === 0 ? ['other'] : families),
   };
 }

@@ -9,11 +9,10 @@ import { parsePolicy } from '../../../src/connect/policy.rules.ts';
 import { parseSelectors, type Selectors } from '../../../src/connect/trail.rules.ts';
 import type { ConnectionSpec } from '../../../src/records/bucket.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
-import type { Clock } from '../../../src/process/clock.ts';
 import type { Provisioner } from '../../../src/connect/aws/provisioner.ts';
-import type { StateStore } from '../../../src/store/store.ts';
-import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import { createConnections, type Connections } from '../../../src/connect/connections.ts';
+
+type ConnectionParts = Parameters<typeof createConnections>[0];
 
 export const ACCOUNT = '123456789012';
 export const REGION = 'us-east-1';
@@ -83,25 +82,13 @@ interface Queue {
   messages?: number;
 }
 
-export interface AwsParts {
+interface AwsParts {
   readonly notifications: Map<string, NotificationConfiguration | string>;
   readonly topics: Map<string, Topic>;
   readonly queues: Map<string, Queue>;
   readonly rules: Map<string, ObservedRule>;
   readonly trails: Map<string, ObservedTrail>;
   readonly published: { readonly topicArn: string; readonly message: string }[];
-}
-
-export interface FakeAws extends Provisioner {
-  readonly parts: AwsParts;
-  /** The names of all writes so far. */
-  readonly writes: string[];
-  /** Called before each call, with its number among all; what it throws interrupts the call. */
-  before: (call: string, count: number) => void;
-  /** The same after each call, whose effect has happened. */
-  after: (call: string, count: number) => void;
-  /** Everything that is there, comparable. */
-  snapshot(): unknown;
 }
 
 /** Makes what all buckets share, as `tally setup` does. */
@@ -130,7 +117,7 @@ export function setUp(
 }
 
 /** Creates one that is set up, with a bucket `photos` without notifications. */
-export function createFakeAws(): FakeAws {
+export function createFakeAws() {
   const parts: AwsParts = {
     notifications: new Map([['photos', { entries: [], eventBridge: false }]]),
     topics: new Map(),
@@ -140,9 +127,15 @@ export function createFakeAws(): FakeAws {
     published: [],
   };
   setUp(parts);
+  /** The names of all writes so far. */
   const writes: string[] = [];
   let count = 0;
-  const fake: Pick<FakeAws, 'before' | 'after'> = { before: () => undefined, after: () => undefined };
+  const fake = {
+    /** Called before each call, with its number among all; what it throws interrupts the call. */
+    before: (_call: string, _count: number): void => undefined,
+    /** The same after each call, whose effect has happened. */
+    after: (_call: string, _count: number): void => undefined,
+  };
 
   async function call<Answer>(name: string, isWrite: boolean, answer: () => Answer): Promise<Answer> {
     count += 1;
@@ -272,6 +265,7 @@ export function createFakeAws(): FakeAws {
   return Object.assign(fake, aws, {
     parts,
     writes,
+    /** Everything that is there, comparable. */
     snapshot: (): unknown =>
       structuredClone({
         notifications: [...parts.notifications],
@@ -328,22 +322,8 @@ function escaped(text: string): string {
 /** What operations need to change this AWS. Waits pass at once if the clock does not wait. */
 export function connectionsOn(
   aws: Provisioner,
-  world: {
-    readonly state: StateStore;
-    readonly storage: ObjectStorage;
-    readonly clock: Clock;
-    readonly trailArn?: string;
-    readonly trailBucket?: string;
-    readonly queueUrls?: readonly string[];
-    readonly isEmbedded?: boolean;
-  },
+  world: Pick<ConnectionParts, 'state' | 'storage' | 'clock'> & Partial<ConnectionParts>,
 ): Connections {
   const clock = { ...world.clock, sleep: async () => undefined };
-  return createConnections({
-    queueUrls: [QUEUE_URL],
-    isEmbedded: false,
-    ...world,
-    clock,
-    aws,
-  });
+  return createConnections({ queueUrls: [QUEUE_URL], isEmbedded: false, ...world, clock, aws });
 }

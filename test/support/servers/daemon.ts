@@ -209,15 +209,7 @@ function exitOf(child: ChildProcess): Promise<Exit> {
   });
 }
 
-interface Output {
-  readonly log: LogLine[];
-  readonly text: () => string;
-  readonly tail: () => string;
-  /** Resolves with what `find` finds first, looking at the beginning and after each line. Rejects when the output ends without it, or after the timeout. */
-  first<Found>(what: string, find: () => Found | undefined, timeoutMs: number): Promise<Found>;
-}
-
-function capture(child: ChildProcess): Output {
+function capture(child: ChildProcess) {
   const log: LogLine[] = [];
   const lines: string[] = [];
   const other: string[] = [];
@@ -242,7 +234,8 @@ function capture(child: ChildProcess): Output {
     log,
     text: () => other.join('\n'),
     tail,
-    async first(what, find, timeoutMs) {
+    /** Resolves with what `find` finds first, looking at the beginning and after each line. Rejects when the output ends without it, or after the timeout. */
+    async first<Found>(what: string, find: () => Found | undefined, timeoutMs: number): Promise<Found> {
       const tooLate = AbortSignal.timeout(timeoutMs);
       for (;;) {
         const found = find();
