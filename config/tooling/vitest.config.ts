@@ -63,7 +63,7 @@ const longestFirst = [
   'test/flow/bad-input.test.ts',
   'test/flow/connections-story.test.ts',
   'test/flow/browser-login.test.ts',
-  'test/flow/panel-connect.test.ts',
+  'test/flow/panel-tour.test.ts',
   'test/flow/program.test.ts',
   'test/indexer/worker-matrix.test.ts',
 ].map((file) => root + file);

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { writePackage } from '../../config/tooling/package.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { shellBlocksOf, textOf } from '../docs/pages.ts';
@@ -313,15 +312,9 @@ function stateOf(container: string, field: string): Promise<string> {
   return docker(['inspect', '--format', `{{.State.${field}}}`, container]);
 }
 
-const foundSchema = z.object({ items: z.array(z.object({ key: z.string() })) });
-
-/** The keys in a list of documents; undefined when there are none. */
-function keysOf(json: string): readonly string[] | undefined {
-  const keys = foundSchema.parse(JSON.parse(json)).items.map(({ key }) => key);
-  return keys.length === 0 ? undefined : keys;
-}
-
 /** The keys that `tally search` in the container finds; undefined when it finds none. */
 async function found(container: string, ...query: string[]): Promise<readonly string[] | undefined> {
-  return keysOf(await docker(['exec', container, 'tally', 'search', '--json', '--limit', '1000', ...query]));
+  const json = await docker(['exec', container, 'tally', 'search', '--json', '--limit', '1000', ...query]);
+  const { items } = JSON.parse(json) as { readonly items: readonly { readonly key: string }[] };
+  return items.length === 0 ? undefined : items.map(({ key }) => key);
 }

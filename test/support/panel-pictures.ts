@@ -1,20 +1,17 @@
 /**
  * `npm run panel:pictures`: the pictures of docs/guides/panel.md, made with Chromium from the registry with ten buckets and trouble.
- * `npm run panel:pictures -- FOLDER` writes every page there as PNG, at both sizes and in both themes.
  */
 import { Buffer } from 'node:buffer';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { openWindow, startChromium } from './identity/chromium.ts';
-import { queryTo, panelPages } from './panel/pages.ts';
 import { troubledOperations } from './panel/trouble.ts';
 import { openPanel, settled, startPanelWorld } from './worlds/panel.ts';
 
-const [folder] = process.argv.slice(2);
-const PICTURES = folder ?? new URL('../../docs/pictures/', import.meta.url).pathname;
+const PICTURES = new URL('../../docs/pictures/', import.meta.url).pathname;
 /** As WebP a page takes a third of its PNG; below this quality, letters get shadows. */
-const FORMAT = folder === undefined ? ({ format: 'webp', quality: 80 } as const) : ({ format: 'png' } as const);
+const FORMAT = { format: 'webp', quality: 80 } as const;
 
 const LARGE: BrowserContextOptions = { viewport: { width: 1_440, height: 900 } };
 const SMALL: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
@@ -23,7 +20,7 @@ const dark = (options: BrowserContextOptions): BrowserContextOptions => ({ ...op
 const FOUND = '?page=search&query=part';
 type Picture = readonly [name: string, query: string, look?: BrowserContextOptions, press?: string];
 
-const ofDocs: readonly Picture[] = [
+const pictures: readonly Picture[] = [
   ['overview', ''],
   ['overview-dark', '', dark(LARGE)],
   ['buckets', '?page=buckets'],
@@ -37,15 +34,11 @@ const ofDocs: readonly Picture[] = [
   ['small', '', SMALL],
   ['small-dark', FOUND, dark(SMALL)],
 ];
-const ofAll = panelPages.flatMap((row, place): readonly Picture[] =>
-  [LARGE, dark(LARGE), SMALL, dark(SMALL)].map((look, at) => [`${place}-${row.name}-${at}`, queryTo(row), look]),
-);
 
 const world = await startPanelWorld({ operations: troubledOperations() });
 const browser = await startChromium();
 try {
-  await mkdir(PICTURES, { recursive: true });
-  for (const picture of folder === undefined ? ofDocs : ofAll) await take(picture);
+  for (const picture of pictures) await take(picture);
 } finally {
   await browser.close();
   await world.close();
