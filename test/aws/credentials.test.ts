@@ -7,11 +7,12 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createAwsClients, type AwsClients } from '../../src/aws/clients.ts';
+import type { AwsClients } from '../../src/aws/clients.ts';
 import { createCredentials, type CredentialsProvider } from '../../src/aws/credentials.ts';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { createSqsClient } from '../../src/aws/sqs-client.ts';
 import { faultOf, type Fault } from '../../src/base/fault.ts';
+import { openClients } from '../support/servers/aws-clients.ts';
 import { startScripted, type ScriptedAnswer, type ScriptedRequest } from '../support/servers/scripted.ts';
 
 interface Seen {
@@ -37,12 +38,10 @@ describe('the credentials', () => {
   let url: string;
   let seen: Seen[];
   let answer: (request: Seen) => ScriptedAnswer;
-  let opened: AwsClients[];
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'tally-credentials-'));
     seen = [];
-    opened = [];
     answer = answerAsAws;
     ({ url } = await startScripted((request) => {
       const asked = seenOf(request);
@@ -58,7 +57,6 @@ describe('the credentials', () => {
   });
 
   afterEach(async () => {
-    for (const clients of opened) clients.close();
     vi.unstubAllEnvs();
     await rm(folder, { recursive: true });
   });
@@ -78,17 +76,8 @@ describe('the credentials', () => {
   const chain = (limitMs = 60_000): CredentialsProvider =>
     createCredentials({ region: 'eu-central-1', requestHandler: { requestTimeout: 60_000 }, limitMs });
 
-  function clientsWith(credentials: Parameters<typeof createAwsClients>[0]['credentials']): AwsClients {
-    const clients = createAwsClients({
-      region: 'eu-central-1',
-      endpoints: { sqs: url, s3: url },
-      credentials,
-      s3: { forcePathStyle: true, timeoutMs: 10_000, connectionsMax: 2 },
-      sqs: { receivesMax: 1, waitS: 1 },
-    });
-    opened.push(clients);
-    return clients;
-  }
+  const clientsWith = (credentials: Parameters<typeof openClients>[0]['credentials']): AwsClients =>
+    openClients({ region: 'eu-central-1', endpoints: { sqs: url, s3: url }, credentials });
 
   const storageOf = (clients: AwsClients) => createS3Storage({ clientFor: clients.s3For, region: 'eu-central-1', clock });
   const queuesOf = (clients: AwsClients) => createSqsClient({ clientFor: clients.sqsFor, clock });

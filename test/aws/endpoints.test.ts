@@ -6,9 +6,10 @@
 import { DeleteMessageBatchCommand, GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createAwsClients, type AwsClients } from '../../src/aws/clients.ts';
+import type { AwsClients } from '../../src/aws/clients.ts';
 import { createSqsClient } from '../../src/aws/sqs-client.ts';
 import { faultOf } from '../../src/base/fault.ts';
+import { openClients } from '../support/servers/aws-clients.ts';
 import { startRecordingProxy, type ProxiedAsk, type RecordingProxy } from '../support/servers/recording-proxy.ts';
 import { signatureMistake } from '../support/sigv4.ts';
 
@@ -89,7 +90,6 @@ function attributesAnswer(more: Readonly<Record<string, string>> = {}) {
 
 describe('requests to AWS', () => {
   let proxy: RecordingProxy;
-  let opened: AwsClients[] = [];
 
   beforeAll(async () => {
     const used = [...queues.flatMap(([, origin, , { asked = origin } = {}]) => [origin, asked]), ...buckets.map(([, , asked]) => asked)];
@@ -102,25 +102,18 @@ describe('requests to AWS', () => {
     proxy.asked.length = 0;
     proxy.answer = answerOf;
   });
-  afterEach(() => {
-    for (const clients of opened) clients.close();
-    opened = [];
-    vi.unstubAllEnvs();
-  });
+  afterEach(() => void vi.unstubAllEnvs());
 
   function clientsWith({ switches: switched = [], endpoint }: Given = {}): AwsClients {
     if (switched.includes('fips')) vi.stubEnv('AWS_USE_FIPS_ENDPOINT', 'true');
     if (switched.includes('dualstack')) vi.stubEnv('AWS_USE_DUALSTACK_ENDPOINT', 'true');
-    const clients = createAwsClients({
+    return openClients({
       region: 'eu-south-1',
       endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint },
       credentials,
       proxyEnv: proxy.env,
-      s3: { forcePathStyle: endpoint !== undefined, timeoutMs: 10_000, connectionsMax: 2 },
-      sqs: { receivesMax: 2, waitS: 1 },
+      s3: { forcePathStyle: endpoint !== undefined },
     });
-    opened.push(clients);
-    return clients;
   }
 
   it.each(queues)(

@@ -1,9 +1,9 @@
 /** What leaves for S3 as a HEAD, at the other end of the wire, beside what the SDK sends for the same object. */
 import { HeadObjectCommand } from '@aws-sdk/client-s3';
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { createAwsClients } from '../../src/aws/clients.ts';
+import { expect, it, vi } from 'vitest';
 import { sendHead } from '../../src/aws/s3-head.ts';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
+import { openClients } from '../support/servers/aws-clients.ts';
 import { startScripted, type ScriptedAnswer } from '../support/servers/scripted.ts';
 import { signatureMistake } from '../support/sigv4.ts';
 
@@ -21,14 +21,7 @@ async function startS3(answer: (attempt: number) => ScriptedAnswer) {
     const { headers, ...answered } = answer((attempts += 1));
     return { ...answered, headers: { 'x-amz-request-id': 'TESTREQUEST00001', ...headers } };
   });
-  const aws = createAwsClients({
-    region: signer.region,
-    endpoints: { s3: url },
-    credentials: signer,
-    s3: { forcePathStyle: true, timeoutMs: 5_000, connectionsMax: 4 },
-    sqs: { receivesMax: 1, waitS: 1 },
-  });
-  onTestFinished(() => aws.close());
+  const aws = openClients({ region: signer.region, endpoints: { s3: url }, credentials: signer });
   return { seen: asked, client: aws.s3For(signer.region) };
 }
 

@@ -1,7 +1,7 @@
 /** Docker and Compose through their command lines. What a run makes carries its name, and is removed at its end. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../support/servers/aws.ts';
 
 /** Image, container, volume and project names of this run begin with it; it is the value of its containers' label too. */
 export const RUN = `tally-test-${randomBytes(4).toString('hex')}`;
@@ -10,9 +10,6 @@ export const LABEL = 'tally-test';
 
 /** Each meets another port; that five are taken in a row is not chance. */
 const PORT_ATTEMPTS = 5;
-
-const PAUSE_MIN_MS = 250;
-const PAUSE_MAX_MS = 2_000;
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
@@ -105,24 +102,18 @@ export async function compose(args: readonly string[], env: Readonly<Record<stri
   return outputOf([program, ...all].join(' '), await run(program, all, { env }));
 }
 
-/**
- * Tries until the work returns something, with pauses as long as the work, which may start processes that need the cores of what
- * is waited for. What it throws meanwhile counts as not yet. Fails after the timeout with the last reason.
- */
-export async function eventually<Found>(what: string, work: () => Promise<Found | undefined | false>, timeoutMs = 300_000): Promise<Found> {
-  const deadlineMs = Date.now() + timeoutMs;
-  for (;;) {
-    const startedMs = Date.now();
-    let reason: unknown = 'not yet';
-    try {
-      const found = await work();
-      if (found !== undefined && found !== false) return found;
-    } catch (error) {
-      reason = error;
-    }
-    if (Date.now() > deadlineMs) throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: reason });
-    await delay(Math.min(PAUSE_MAX_MS, Math.max(PAUSE_MIN_MS, Date.now() - startedMs)));
-  }
+/** Tries until the work returns something. What it throws meanwhile counts as not yet. Fails after the timeout. */
+export async function eventually<Found>(what: string, work: () => Promise<Found | undefined | false>, timeoutMs?: number): Promise<Found> {
+  let found: Found | undefined | false;
+  let reason: unknown;
+  const isFound = async (): Promise<boolean> => {
+    found = await work().catch((error: unknown) => void (reason = error));
+    return found !== undefined && found !== false;
+  };
+  await until(what, isFound, timeoutMs).catch((error: unknown) => {
+    throw new Error(String(error), { cause: reason });
+  });
+  return found as Found;
 }
 
 /** Removes the containers, volumes and networks of this run, then these images. */

@@ -6,11 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { chainCredentials, createAwsClients } from '../../src/aws/clients.ts';
+import { chainCredentials } from '../../src/aws/clients.ts';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { createOpenSearchClient } from '../../src/store/opensearch/client.ts';
 import { faultOf, type Fault } from '../../src/base/fault.ts';
 import { parseProxy } from '../../src/settings/environment.ts';
+import { openClients } from '../support/servers/aws-clients.ts';
 import { startRecordingProxy, type RecordingProxy } from '../support/servers/recording-proxy.ts';
 
 const clock = { monotonicMs: () => performance.now() };
@@ -43,15 +44,14 @@ describe('through a proxy', () => {
     proxyEnv: ReturnType<typeof proxyOf>,
     { endpoint, timeoutMs = 30_000 }: { endpoint?: string; timeoutMs?: number } = {},
   ) {
-    const clients = createAwsClients({
+    const clients = openClients({
       region: 'eu-west-1',
       endpoints: { s3: endpoint },
       credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret' },
       proxyEnv,
-      s3: { forcePathStyle: endpoint !== undefined, timeoutMs, connectionsMax: 2 },
-      sqs: { receivesMax: 1, waitS: 1 },
+      s3: { forcePathStyle: endpoint !== undefined, timeoutMs },
     });
-    return { ...createS3Storage({ clientFor: clients.s3For, region: 'eu-west-1', clock }), close: () => clients.close() };
+    return createS3Storage({ clientFor: clients.s3For, region: 'eu-west-1', clock });
   }
 
   const thrown = (work: Promise<unknown>): Promise<Fault> => work.then(() => expect.fail('nothing was thrown'), faultOf);
@@ -60,7 +60,6 @@ describe('through a proxy', () => {
     const { port } = new URL(proxy.url);
     const storage = storageWith(proxyOf({ HTTPS_PROXY: `http://user:p%40ss@127.0.0.1:${port}` }));
     expect(await storage.readState(bucket, 'a')).toMatchObject({ state: { present: true } });
-    storage.close();
     expect(proxy.tunnels).toEqual(['photos.s3.eu-west-1.amazonaws.com:443']);
     expect(proxy.authorizations).toEqual([`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
     // they are for the proxy alone
@@ -125,8 +124,6 @@ describe('through a proxy', () => {
     const hanging = thrown(storage.readState(bucket, 'a'));
     expect(await neighbour.readState(bucket, 'a')).toMatchObject({ state: { present: true } });
     expect(await hanging).toMatchObject({ code: 's3.unavailable' });
-    storage.close();
-    neighbour.close();
   });
 
   it('that refuses a tunnel a request is a fault that says so, and another node of the cluster is tried', async () => {
@@ -136,7 +133,6 @@ describe('through a proxy', () => {
     const urls = ['https://search.internal', 'https://other.internal'];
     const client = createOpenSearchClient({ urls, requestTimeoutMs: 10_000, proxyEnv });
     const faults = [await thrown(storage.readState(bucket, 'a')), await thrown(client.send({ method: 'GET', path: '/' }))];
-    storage.close();
     await client.close();
     expect(faults).toEqual([
       { code: 's3.unavailable', reason: expect.stringMatching(/tunnel.*403/s) },

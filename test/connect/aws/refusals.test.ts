@@ -2,8 +2,8 @@
  * What AWS refuses about a connection, by the services' own protocols on loopback: LocalStack enforces no policies, takes overlapping
  * configurations and ignores ExpectedBucketOwner. What AWS takes: iam-policy.test.ts and flow/connections-story.test.ts.
  */
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAwsClients, type AwsClients } from '../../../src/aws/clients.ts';
+import { describe, expect, it } from 'vitest';
+import type { AwsClients } from '../../../src/aws/clients.ts';
 import { confirmSubscription } from '../../../src/aws/sqs-client.ts';
 import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
 import { systemClock } from '../../../src/process/clock.ts';
@@ -12,19 +12,15 @@ import { createSharedParts } from '../../../src/connect/aws/shared-parts.ts';
 import { desired } from '../../../src/connect/sources/sources.ts';
 import { parseNotification, type NotificationEntry } from '../../../src/connect/notification.rules.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { openClients } from '../../support/servers/aws-clients.ts';
 import { startScripted } from '../../support/servers/scripted.ts';
 
-function awsAt(endpoint: string): AwsClients {
-  const aws = createAwsClients({
+const awsAt = (endpoint: string): AwsClients =>
+  openClients({
     region: REGION,
     endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint, events: endpoint, trails: endpoint },
     credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-    s3: { forcePathStyle: true, timeoutMs: 30_000, connectionsMax: 10 },
-    sqs: { receivesMax: 1, waitS: 1 },
   });
-  onTestFinished(() => aws.close());
-  return aws;
-}
 
 /** What speaks to a service at this address. */
 function provisionerAt(endpoint: string, queueUrl = QUEUE_URL) {

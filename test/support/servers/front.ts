@@ -2,15 +2,8 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { closeServer, listen } from './listening.ts';
 
-interface FrontOptions {
-  /** The path below which it serves the registry. */
-  readonly prefix?: string;
-  /** Default: true. */
-  readonly saysSo?: boolean;
-}
-
-/** Starts the proxy; it answers 502 until it leads somewhere. */
-export async function startFront({ prefix = '', saysSo = true }: FrontOptions = {}) {
+/** Starts the proxy; it answers 502 until it leads somewhere. With a prefix it serves the registry below that path, and says nothing of itself. */
+export async function startFront(prefix = '') {
   const asked: string[] = [];
   let target = '';
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
@@ -18,7 +11,7 @@ export async function startFront({ prefix = '', saysSo = true }: FrontOptions = 
     asked.push(`${method} ${url}`);
     if (!url.startsWith(`${prefix}/`)) return void outgoing.writeHead(404).end('not below the prefix');
     if (target === '') return void outgoing.writeHead(502).end();
-    const forwarding = saysSo ? forwardingHeaders(incoming) : {};
+    const forwarding = prefix === '' ? forwardingHeaders(incoming) : {};
     const passed = request(`${target}${url.slice(prefix.length)}`, { method, headers: { ...headers, ...forwarding } }, (answered) => {
       outgoing.writeHead(answered.statusCode ?? 502, answered.headers);
       answered.pipe(outgoing);

@@ -129,6 +129,16 @@ const sqliteRows: readonly Row[] = [
   { name: 'SQS answers 503', reach: 'all', begin: throughProxy(sqs, unavailable) },
   { name: 'the bucket record cannot be read', isVariant: true, reach: 'index', begin: unreadableRecord },
   {
+    name: 'another process has locked the SQLite file',
+    reach: 'all',
+    begin({ env }) {
+      // the daemon may be writing just now
+      const other = new DatabaseSync(sqlitePath(env['TALLY_INDEX_URL']), { timeout: 60_000 });
+      other.exec('BEGIN IMMEDIATE');
+      return () => other.close();
+    },
+  },
+  {
     name: 'the SQLite file was moved away',
     isVariant: true,
     reach: 'all',
@@ -149,6 +159,12 @@ const isWrite: Requests =
   () =>
   ({ path }) =>
     path.includes('_bulk');
+
+const SEARCHES_DENIED = JSON.stringify({ error: { type: 'security_exception', reason: 'no permissions' }, status: 403 });
+const isSearch: Requests =
+  () =>
+  ({ path }) =>
+    path.includes('_search');
 
 const openSearchRows: readonly Row[] = [
   {
@@ -187,6 +203,12 @@ const openSearchRows: readonly Row[] = [
     // the same error says that a document is bad: three in a row may be, while their index accepts others
     lettersMax: 4,
     begin: withPipeline({ set: { field: 'size', value: 'not a number' } }),
+  },
+  {
+    name: 'the searches of the cluster are denied',
+    isVariant: true,
+    reach: 'all',
+    begin: throughProxy(cluster, { kind: 'answer', status: 403, body: SEARCHES_DENIED }, isSearch),
   },
   { name: 'the cluster answers 503', isVariant: true, reach: 'all', begin: throughProxy(cluster, unavailable) },
   {

@@ -101,11 +101,3 @@ export function railOf(page: Page): Promise<readonly string[]> {
 export async function follow(page: Page, name: string): Promise<void> {
   await page.locator(`.rail a[href="?page=${name}"]`).click();
 }
-
-/** What a person pressed since this began, through all addresses of the tab. What is typed is not counted, Enter included. */
-export async function countPresses(page: Page): Promise<() => Promise<number>> {
-  await page.addInitScript(
-    `document.addEventListener('click', ({ detail }) => detail > 0 && (sessionStorage.presses = Number(sessionStorage.presses ?? 0) + 1), true)`,
-  );
-  return () => page.evaluate<number>('Number(sessionStorage.presses ?? 0)');
-}
