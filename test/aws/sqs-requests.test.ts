@@ -6,8 +6,9 @@ import {
   ReceiveMessageCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { createAwsClients, type AwsClients } from '../../src/aws/clients.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { AwsClients } from '../../src/aws/clients.ts';
+import { openClients } from '../support/servers/aws-clients.ts';
 import { startScripted, type ScriptedAnswer, type ScriptedRequest } from '../support/servers/scripted.ts';
 import { signatureMistake } from '../support/sigv4.ts';
 
@@ -27,17 +28,8 @@ beforeEach(async () => {
   clients = clientsWith(credentials);
 });
 
-function clientsWith(given: typeof credentials & { readonly sessionToken?: string }): AwsClients {
-  const made = createAwsClients({
-    region: signer.region,
-    endpoints: { sqs: endpoint },
-    credentials: given,
-    s3: { forcePathStyle: true, timeoutMs: 1_000, connectionsMax: 1 },
-    sqs: { receivesMax: 2, waitS: 1 },
-  });
-  onTestFinished(() => made.close());
-  return made;
-}
+const clientsWith = (given: typeof credentials & { readonly sessionToken?: string }): AwsClients =>
+  openClients({ region: signer.region, endpoints: { sqs: endpoint }, credentials: given });
 
 const url = (): string => `${endpoint}/000000000000/events`;
 const handles = [
@@ -107,28 +99,6 @@ describe('requests to SQS', () => {
       headers.host,
     ];
     expect(telling(ours!)).toEqual(telling(theirs!));
-  });
-
-  it('pass the SDK’s middleware only first, after an error, and where few are sent', async () => {
-    const client = clients.sqsReceivingFor(url());
-    const send = sendBy(client);
-    let passed = 0;
-    client.middlewareStack.add(
-      (next) => (args) => {
-        passed += 1;
-        return next(args);
-      },
-      { step: 'initialize' },
-    );
-    const [receive, remove, , attributes] = requests;
-    for (let round = 0; round < 3; round += 1) await send(receive!.command());
-    await send(remove!.command());
-    expect([seen.length, passed]).toEqual([4, 1]);
-    for (let round = 0; round < 3; round += 1) await send(attributes!.command());
-    expect([seen.length, passed]).toEqual([7, 4]);
-    answer = () => (seen.length === 8 ? { status: 500, body: {} } : { body: {} });
-    await send(receive!.command());
-    expect([seen.length, passed]).toEqual([9, 5]);
   });
 
   it('are aborted by their own signal, also after others were sent with it, and no request of another poller is', async () => {

@@ -84,10 +84,6 @@ describe('README.md: try it', () => {
   });
 
   it('npm start and npm test are what the page says', () => {
-    const check = textOf('config/tooling/check.ts');
-    for (const each of ['types', 'lint', 'format:check', 'deadcode']) expect(check).toContain(`'${each}'`);
-    expect(packageJson.scripts.check).toBe('node config/tooling/check.ts');
-    expect(packageJson.scripts.test).toContain('npm run -s check && npm run -s vitest');
     expect(blockWith(README, 'npm start')).toEqual(['npm ci && npm start']);
     expect(blockWith(README, 'npm test')).toEqual(['npm ci && npm test']);
     expect(blockWith(README, 'demo:identity')).toEqual(['npm ci && npm run demo:identity']);

@@ -154,7 +154,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   });
 
   it('finds, opens, copies and links every key by the box and by its address, behind the prefix of a proxy', async () => {
-    const proxy = await startFront({ prefix: '/x/y', saysSo: false });
+    const proxy = await startFront('/x/y');
     proxy.leadsTo(world().url);
     const { page, complaints } = await openCopying(proxy.url);
     // the address without its slash leads there too

@@ -112,7 +112,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('follows a job through a lost connection, behind the prefix of a proxy, until it has ended', async () => {
-    const proxy = await startFront({ prefix: '/x/y', saysSo: false });
+    const proxy = await startFront('/x/y');
     proxy.leadsTo(world().url);
     const { page } = await open(undefined, {});
     await page.clock.install();
@@ -398,16 +398,13 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
 
     it('has Repair unchecked at each opening, and possible for the source notification', async () => {
       const { page } = await open(TAB);
-      for (let opening = 0; opening < 2; opening++) {
+      for (const end of ['Cancel', 'Start']) {
         await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
         const repair = page.getByRole('checkbox', { name: 'Repair' });
         expect([await repair.isChecked(), await repair.isDisabled()]).toEqual([false, false]);
         await repair.check();
-        await page.getByRole('button', { name: 'Cancel' }).click();
+        await page.getByRole('button', { name: end }).click();
       }
-      await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
-      await page.getByRole('checkbox', { name: 'Repair' }).check();
-      await page.getByRole('button', { name: 'Start' }).click();
       await page.getByRole('heading', { level: 1, name: 'Re-index photos' }).waitFor();
       expect(lastOf('startReindex')).toMatchObject({ body: { repair: true } });
     });

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PurgeQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { startEmbedded } from '../../src/demo/server.ts';
 import { systemClock } from '../../src/process/clock.ts';
-import { createFakeControl, job } from '../support/fakes/control.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
 import { until } from '../support/servers/aws.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
@@ -109,11 +109,6 @@ describe('the program', () => {
     const registry = await listenControlPlane({ operations: fake.checked });
     try {
       const url = `http://localhost:${registry.port}`;
-      expect(await run(['jobs', 'job-1', '--json'], { TALLY_REGISTRY_URL: url })).toEqual({
-        code: 0,
-        stdout: `${JSON.stringify(job, undefined, 2)}\n`,
-        stderr: '',
-      });
       const child = spawnTally(['drift', 'photos', '--registry', url]);
       const [stdout, stderr, [code]] = await Promise.all([
         text(child.stdout),

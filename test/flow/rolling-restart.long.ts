@@ -56,7 +56,7 @@ interface Health {
 function startLoad(world: QueueWorld) {
   const ending = new AbortController();
   const sentAtMs = new Map<string, number>();
-  const lags: { readonly sentMs: number; readonly lagMs: number }[] = [];
+  const lagsMs: number[] = [];
   let receivesMax = 0;
   let sent = 0;
 
@@ -68,7 +68,7 @@ function startLoad(world: QueueWorld) {
     for (const [body, sentMs] of sentAtMs) {
       if (waiting.has(body)) continue;
       sentAtMs.delete(body);
-      lags.push({ sentMs, lagMs: Date.now() - sentMs });
+      lagsMs.push(Date.now() - sentMs);
     }
   }
 
@@ -102,12 +102,9 @@ function startLoad(world: QueueWorld) {
     get receivesMax() {
       return receivesMax;
     },
-    /** The lags of what was sent within this time, as a line. */
-    lagWithin(fromMs: number, toMs: number): string {
-      const sorted = lags
-        .filter(({ sentMs }) => sentMs >= fromMs && sentMs < toMs)
-        .map(({ lagMs }) => lagMs)
-        .toSorted((a, b) => a - b);
+    /** The lags so far, as a line. */
+    lag(): string {
+      const sorted = lagsMs.toSorted((a, b) => a - b);
       const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
       return `${sorted.length} events, lag p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, p99 ${at(0.99)} ms, most ${at(1)} ms`;
     },
@@ -129,23 +126,13 @@ describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
       await until('the first object is indexed', async () => (await indexed(daemon, world.bucket))?.size === 1);
       const follower = followFeed(daemon, world.bucket);
       const load = startLoad(world);
-      const report: string[] = [];
-      let sinceMs = Date.now();
-      const marks: { readonly name: string; readonly fromMs: number; readonly toMs: number }[] = [];
-      const mark = (name: string): void => {
-        marks.push({ name, fromMs: sinceMs, toMs: Date.now() });
-        sinceMs = Date.now();
-      };
       await delay(CALM_MS);
-      mark('before');
       for (const url of nodes) {
         await command('stop', url);
         await delay(AWAY_MS);
         await command('start', url);
         await joined();
-        mark(`restart of ${url}`);
         await delay(CALM_MS);
-        mark('calm after it');
       }
       await load.end();
       await until('the queue is empty', () => {
@@ -156,11 +143,9 @@ describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
       await until('index and bucket agree', async () => (await bucketDifference(daemon, world)) === undefined);
       const { copy, resets } = await follower.end();
       expect([[...copy.keys()].toSorted(), resets]).toEqual([[...wanted.keys()].toSorted(), 0]);
-      for (const { name, fromMs, toMs } of marks)
-        report.push(`${name} (${Math.round((toMs - fromMs) / 1_000)} s): ${load.lagWithin(fromMs, toMs)}`);
       const told = daemon.log.filter(({ level }) => level === 'warn' || level === 'error');
       console.log(
-        [`sent ${load.sent}, receives at most ${load.receivesMax}`, ...report, ...told.map((line) => JSON.stringify(line))].join('\n'),
+        [`sent ${load.sent}, receives at most ${load.receivesMax}`, load.lag(), ...told.map((line) => JSON.stringify(line))].join('\n'),
       );
       expect(world.deadLetters()).toEqual([]);
       expect(load.receivesMax).toBeLessThanOrEqual(RECEIVES_MAX);
