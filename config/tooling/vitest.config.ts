@@ -122,6 +122,7 @@ const whole = [
   'flow/fault-matrix',
   'flow/gaps',
   'flow/kill',
+  'flow/outage',
   'flow/panel-pages',
   'flow/panel-search',
   'flow/panel-trouble',

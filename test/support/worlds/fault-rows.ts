@@ -160,12 +160,6 @@ const isWrite: Requests =
   ({ path }) =>
     path.includes('_bulk');
 
-const SEARCHES_DENIED = JSON.stringify({ error: { type: 'security_exception', reason: 'no permissions' }, status: 403 });
-const isSearch: Requests =
-  () =>
-  ({ path }) =>
-    path.includes('_search');
-
 const openSearchRows: readonly Row[] = [
   {
     name: 'the index of the bucket is closed',
@@ -203,12 +197,6 @@ const openSearchRows: readonly Row[] = [
     // the same error says that a document is bad: three in a row may be, while their index accepts others
     lettersMax: 4,
     begin: withPipeline({ set: { field: 'size', value: 'not a number' } }),
-  },
-  {
-    name: 'the searches of the cluster are denied',
-    isVariant: true,
-    reach: 'all',
-    begin: throughProxy(cluster, { kind: 'answer', status: 403, body: SEARCHES_DENIED }, isSearch),
   },
   { name: 'the cluster answers 503', isVariant: true, reach: 'all', begin: throughProxy(cluster, unavailable) },
   {
