@@ -1,5 +1,6 @@
 /** Three lanes, each with its own command (npm run test:unit …); `npm test` runs all of them at once. */
-import { existsSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -103,46 +104,20 @@ const lanes = [
   { name: 'integration', include: integration, exclude: [...unit, ...flow], ...shared },
   { name: 'flow', include: flow, ...shared },
 ];
+const BREADTH = 'test/support/breadth.ts';
+
+/** Whether a file asks, itself or by what it imports of the tests, for how much is to be played. */
+function playsPart(path: string, seen = new Set<string>()): boolean {
+  if (path === BREADTH) return true;
+  if (seen.has(path) || !path.startsWith('test/') || !existsSync(root + path)) return false;
+  seen.add(path);
+  const imports = readFileSync(root + path, 'utf8').matchAll(/from '(\.[^']+)'/g);
+  return [...imports].some(([, from = '']) => playsPart(join(dirname(path), from), seen));
+}
+
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
-const whole = [
-  'store/opensearch/changes',
-  'store/opensearch/contract',
-  'store/opensearch/secured',
-  'store/opensearch/signing',
-  'store/sqlite/contract',
-  'serve/openapi',
-  'clients/python',
-  'deploy/deploy',
-  'base/words',
-  'ordering/ordering',
-  'search/parse',
-  'search/changes',
-  'flow/bad-input',
-  'flow/browser-login',
-  'flow/fault-matrix',
-  'flow/gaps',
-  'flow/kill',
-  'flow/outage',
-  'flow/panel-pages',
-  'flow/panel-search',
-  'flow/panel-trouble',
-  'flow/secrets',
-  'flow/webhook',
-  'flow/workers',
-  'registry/control-plane-faults',
-  'registry/reader-matrix',
-  'registry/reader-matrix-real',
-  'registry/true-status',
-  'repair/gap-years',
-  'repair/random-reindexes',
-  'identity/authenticate-key',
-  'indexer/any-body',
-  'connect/apply',
-  'connect/foreign-writer',
-  'repair/crash',
-  'indexer/worker-matrix',
-].map((file) => `test/${file}.test.ts`);
-const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole], setupFiles: shared.setupFiles }];
+const whole = (): readonly string[] => globSync('test/**/*.test.ts', { cwd: root }).filter((path) => playsPart(path));
+const long = () => [{ name: 'long', include: ['test/**/*.long.ts', ...whole()], setupFiles: shared.setupFiles }];
 
 /** What a mutation run tests each mutant with (vitest.mutants.ts). */
 export const MUTANTS_TESTS = {
@@ -162,6 +137,6 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // once for all lanes
     globalSetup: ['test/support/global-setup.ts'],
-    projects: (process.env['TALLY_TEST_LONG'] === '1' ? long : lanes).map((lane) => ({ test: { ...common, ...lane } })),
+    projects: (process.env['TALLY_TEST_LONG'] === '1' ? long() : lanes).map((lane) => ({ test: { ...common, ...lane } })),
   },
 });

@@ -7,23 +7,15 @@ import {
   CopyObjectCommand,
   CreateBucketCommand,
   CreateMultipartUploadCommand,
-  DeleteObjectCommand,
   GetObjectCommand,
   GetObjectTaggingCommand,
   HeadBucketCommand,
   PutObjectCommand,
   PutObjectTaggingCommand,
-  S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { CreateTopicCommand, DeleteTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
-import {
-  ChangeMessageVisibilityCommand,
-  DeleteMessageBatchCommand,
-  GetQueueUrlCommand,
-  ReceiveMessageCommand,
-  SQSClient,
-} from '@aws-sdk/client-sqs';
+import { CreateTopicCommand, DeleteTopicCommand, SubscribeCommand } from '@aws-sdk/client-sns';
+import { ChangeMessageVisibilityCommand, DeleteMessageBatchCommand, GetQueueUrlCommand, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
 import type { Message } from '@aws-sdk/client-sqs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -31,8 +23,7 @@ import { EmbeddedStartError, startEmbedded } from '../../src/demo/server.ts';
 import type { Embedded } from '../../src/demo/server.ts';
 import { sequencerClock } from '../../src/ordering/hint.ts';
 import { recordOf } from '../support/event-fixtures.ts';
-
-const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
+import { createTestAws, type TestAws } from '../support/servers/aws.ts';
 
 const envelopeSchema = z.object({ Type: z.literal('Notification'), TopicArn: z.string(), Message: z.string() });
 const notificationSchema = z.object({ Records: z.array(z.looseObject({ eventName: z.string(), eventTime: z.string() })).length(1) });
@@ -51,22 +42,17 @@ interface Told {
 let dataDir: string;
 let offsetMs: number;
 let embedded: Embedded;
-let s3: S3Client;
-let sqs: SQSClient;
+let aws: TestAws;
 
 const clock = { nowMs: () => Date.now() + offsetMs, monotonicMs: () => performance.now() };
 
 async function start(port = 0): Promise<void> {
   embedded = await startEmbedded({ host: '127.0.0.1', port, dataDir, region: 'eu-west-1', bucket: 'demo', clock });
-  s3 = new S3Client({ ...settings(), forcePathStyle: true });
-  sqs = new SQSClient(settings());
+  aws = createTestAws(embedded.endpoint, { region: 'eu-west-1' });
 }
 
-const settings = () => ({ endpoint: embedded.endpoint, region: 'eu-west-1', credentials: CREDENTIALS });
-
 async function stop(): Promise<void> {
-  s3.destroy();
-  sqs.destroy();
+  await aws.dispose();
   await embedded.stop();
 }
 
@@ -82,7 +68,7 @@ afterEach(async () => {
 });
 
 async function receive(WaitTimeSeconds: number, QueueUrl = embedded.queueUrl): Promise<readonly Message[]> {
-  const { Messages } = await sqs.send(
+  const { Messages } = await aws.sqs.send(
     new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds, MaxNumberOfMessages: 10, MessageSystemAttributeNames: ['All'] }),
   );
   return Messages ?? [];
@@ -96,7 +82,7 @@ async function told(count: number): Promise<readonly Told[]> {
     if (more.length === 0) break;
     messages.push(...more);
     const Entries = more.map(({ MessageId, ReceiptHandle }) => ({ Id: MessageId, ReceiptHandle }));
-    await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: embedded.queueUrl, Entries }));
+    await aws.sqs.send(new DeleteMessageBatchCommand({ QueueUrl: embedded.queueUrl, Entries }));
   }
   expect(messages).toHaveLength(count);
   return messages.map(toldBy);
@@ -121,22 +107,21 @@ function toldBy(message: Message): Told {
   };
 }
 
-const put = (Key: string, Body = 'hello', Bucket = 'demo') => s3.send(new PutObjectCommand({ Bucket, Key, Body }));
+const put = (key: string, body = 'hello', bucket = 'demo') => aws.put(bucket, key, body);
 async function get(Key: string): Promise<string | undefined> {
-  const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'demo', Key }));
+  const { Body } = await aws.s3.send(new GetObjectCommand({ Bucket: 'demo', Key }));
   return Body?.transformToString();
 }
-const remove = (Key: string) => s3.send(new DeleteObjectCommand({ Bucket: 'demo', Key }));
 
 async function upload(Key: string, parts: readonly Uint8Array[]): Promise<void> {
-  const { UploadId } = await s3.send(new CreateMultipartUploadCommand({ Bucket: 'demo', Key }));
+  const { UploadId } = await aws.s3.send(new CreateMultipartUploadCommand({ Bucket: 'demo', Key }));
   const Parts: { ETag: string | undefined; PartNumber: number }[] = [];
   for (const [index, Body] of parts.entries()) {
     const PartNumber = index + 1;
-    const { ETag } = await s3.send(new UploadPartCommand({ Bucket: 'demo', Key, UploadId, PartNumber, Body }));
+    const { ETag } = await aws.s3.send(new UploadPartCommand({ Bucket: 'demo', Key, UploadId, PartNumber, Body }));
     Parts.push({ ETag, PartNumber });
   }
-  await s3.send(new CompleteMultipartUploadCommand({ Bucket: 'demo', Key, UploadId, MultipartUpload: { Parts } }));
+  await aws.s3.send(new CompleteMultipartUploadCommand({ Bucket: 'demo', Key, UploadId, MultipartUpload: { Parts } }));
 }
 
 function expectIncreasing(events: readonly Told[]): void {
@@ -147,8 +132,8 @@ function expectIncreasing(events: readonly Told[]): void {
 describe('notifications', () => {
   test('each kind of change in any bucket arrives as a notification of S3, in order', async () => {
     await put('a.txt');
-    await s3.send(new CopyObjectCommand({ Bucket: 'demo', Key: 'b.txt', CopySource: 'demo/a.txt' }));
-    await remove('a.txt');
+    await aws.s3.send(new CopyObjectCommand({ Bucket: 'demo', Key: 'b.txt', CopySource: 'demo/a.txt' }));
+    await aws.remove('demo', 'a.txt');
     await upload('big.bin', [Buffer.alloc(5 * 1024 * 1024), Buffer.from('end')]);
     const form = new FormData();
     form.set('key', 'posted.txt');
@@ -156,8 +141,8 @@ describe('notifications', () => {
     await fetch(`${embedded.endpoint}/demo`, { method: 'POST', body: form });
     // in chunks, with a checksum behind them
     const Body = Readable.from([Buffer.from('abc'), Buffer.from('def')]);
-    await s3.send(new PutObjectCommand({ Bucket: 'demo', Key: 'stream', Body, ContentLength: 6, ChecksumAlgorithm: 'SHA256' }));
-    await s3.send(new CreateBucketCommand({ Bucket: 'later' }));
+    await aws.s3.send(new PutObjectCommand({ Bucket: 'demo', Key: 'stream', Body, ContentLength: 6, ChecksumAlgorithm: 'SHA256' }));
+    await aws.s3.send(new CreateBucketCommand({ Bucket: 'later' }));
     await put('x', 'hello', 'later');
 
     const events = await told(7);
@@ -182,7 +167,7 @@ describe('notifications', () => {
   });
 
   test('a change that cannot be published fails, so that its client repeats it', async () => {
-    const sns = new SNSClient({ ...settings(), maxAttempts: 1 });
+    const { sns } = aws;
     const { topicArn: TopicArn } = embedded;
     const Endpoint = 'arn:aws:sqs:eu-west-1:000000000000:tally-bucket-events';
     const statusOf = async (method: string) => (await fetch(`${embedded.endpoint}/demo/a`, { method })).status;
@@ -193,7 +178,6 @@ describe('notifications', () => {
       await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
       expect(await statusOf(method)).toBeLessThan(300);
     }
-    sns.destroy();
     expect(await told(2)).toMatchObject([{ eventName: 'ObjectCreated:Put' }, { eventName: 'ObjectRemoved:Delete' }]);
   });
 });
@@ -201,14 +185,14 @@ describe('notifications', () => {
 describe('tags', () => {
   test('an object has none and takes none, and a missing object is refused as by S3', async () => {
     await put('with space/ä');
-    const at = (Key: string, Bucket = 'demo') => s3.send(new GetObjectTaggingCommand({ Bucket, Key }));
+    const at = (Key: string, Bucket = 'demo') => aws.s3.send(new GetObjectTaggingCommand({ Bucket, Key }));
     expect((await at('with space/ä')).TagSet).toEqual([]);
     await expect(at('gone')).rejects.toMatchObject({ name: 'NoSuchKey' });
     await expect(at('a', 'nowhere')).rejects.toMatchObject({ name: 'NoSuchBucket' });
     const write = new PutObjectTaggingCommand({ Bucket: 'demo', Key: 'with space/ä', Tagging: { TagSet: [{ Key: 'a', Value: 'b' }] } });
-    await expect(s3.send(write)).rejects.toMatchObject({ name: 'NotImplemented' });
+    await expect(aws.s3.send(write)).rejects.toMatchObject({ name: 'NotImplemented' });
     const tagged = new PutObjectCommand({ Bucket: 'demo', Key: 'with space/ä', Body: 'other', Tagging: 'a=b' });
-    await expect(s3.send(tagged)).rejects.toMatchObject({ name: 'NotImplemented' });
+    await expect(aws.s3.send(tagged)).rejects.toMatchObject({ name: 'NotImplemented' });
     expect(await get('with space/ä')).toBe('hello');
   });
 });
@@ -232,7 +216,7 @@ describe('queues', () => {
     await put('a');
     const [message] = await receive(20);
     const { queueUrl: QueueUrl } = embedded;
-    await sqs.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle: message!.ReceiptHandle, VisibilityTimeout: 0 }));
+    await aws.sqs.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle: message!.ReceiptHandle, VisibilityTimeout: 0 }));
     const again = (count: string) => [{ MessageId: message!.MessageId, Attributes: { ApproximateReceiveCount: count } }];
     expect(await receive(0)).toMatchObject(again('2'));
     await stop();
@@ -244,13 +228,13 @@ describe('queues', () => {
 describe('start and stop', () => {
   test('objects, untold messages and queues survive a restart, at the address of the new process', async () => {
     await put('a', 'kept');
-    await s3.send(new CreateBucketCommand({ Bucket: 'other' }));
+    await aws.s3.send(new CreateBucketCommand({ Bucket: 'other' }));
     await stop();
     await start();
     expect(await get('a')).toBe('kept');
-    await s3.send(new HeadBucketCommand({ Bucket: 'other' }));
+    await aws.s3.send(new HeadBucketCommand({ Bucket: 'other' }));
     expect(embedded.queueUrl.startsWith(embedded.endpoint)).toBe(true);
-    const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: 'tally-bucket-events' }));
+    const { QueueUrl } = await aws.sqs.send(new GetQueueUrlCommand({ QueueName: 'tally-bucket-events' }));
     expect(QueueUrl).toBe(embedded.queueUrl);
     expect(await told(1)).toMatchObject([{ key: 'a' }]);
   });

@@ -1,6 +1,5 @@
 /** What a run leaves out: each skip has a reason that the end of the run tells. */
-import { existsSync, globSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { globSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { ROOT, textOf } from '../docs/pages.ts';
 
@@ -23,24 +22,4 @@ it.each(globSync('test/**/*.test.ts', { cwd: ROOT }).toSorted())('Fix: %s skips 
     });
   expect(reasonless).toEqual([]);
   expect(text).not.toMatch(/\b(?:describe|it|test)\.(?:skip|todo)\(/);
-});
-
-const BREADTH = 'test/support/breadth.ts';
-
-/** Whether the file asks, itself or by what it imports of the tests, for how much is to be played. */
-function playsPart(path: string, seen = new Set<string>()): boolean {
-  if (path === BREADTH) return true;
-  if (seen.has(path) || !path.startsWith('test/') || !existsSync(join(ROOT, path))) return false;
-  seen.add(path);
-  return [...textOf(path).matchAll(/from '(\.[^']+)'/g)].some(([, from = '']) => playsPart(join(dirname(path), from), seen));
-}
-
-it('Fix: `npm run test:long` plays whole each suite of which `npm test` plays a part, and no other one again', () => {
-  const [, list = ''] = /\nconst whole = \[([^\]]*)\]/.exec(textOf('config/tooling/vitest.config.ts')) ?? [];
-  const whole = [...list.matchAll(/'([^']+)'/g)].map(([, name]) => `test/${name}.test.ts`);
-  expect(whole.toSorted()).toEqual(
-    globSync('test/**/*.test.ts', { cwd: ROOT })
-      .toSorted()
-      .filter((path) => playsPart(path)),
-  );
 });

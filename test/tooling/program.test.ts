@@ -1,19 +1,17 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { textOf } from '../docs/pages.ts';
 import { MAIN, nodeOptions, ownVariables } from '../support/servers/program.ts';
-
-const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 it('is given the same options however it is started', () => {
   const started = ['node', ...nodeOptions()].join(' ');
-  const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: Readonly<Record<string, string>> };
-  expect(scripts['start']).toBe(`${started} src/tally.js serve --embedded`);
-  expect(scripts['tally']).toBe(`${started} src/tally.js`);
-  expect(read('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/dist/program/tally.js serve\n`);
+  expect(packageJson.scripts.start).toBe(`${started} src/tally.js serve --embedded`);
+  expect(packageJson.scripts.tally).toBe(`${started} src/tally.js`);
+  expect(textOf('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/dist/program/tally.js serve\n`);
   for (const [name, value] of Object.entries(ownVariables())) {
-    expect(read('config/systemd/tally.service')).toContain(`\nEnvironment=${name}=${value}\n`);
+    expect(textOf('config/systemd/tally.service')).toContain(`\nEnvironment=${name}=${value}\n`);
   }
 });
 
