@@ -50,8 +50,10 @@ const OF_SQS = ['kms:Decrypt', 'kms:GenerateDataKey'];
 /** What the requests that a file of the source can send need. */
 function neededBy(file: string): readonly string[] {
   const imported = textOf(file).matchAll(/import \{([^}]+)\} from '@aws-sdk\/client-(\w+)'/g);
-  const requests = [...imported].flatMap(([, names = '', client = '']) =>
-    [...names.matchAll(/\b([A-Z]\w+?)(?:Batch)?Command\b/g)].map(([, name]) => `${client === 'eventbridge' ? 'events' : client}:${name}`),
+  const requests = [...imported].flatMap(([, commands = '', client = '']) =>
+    [...commands.matchAll(/\b([A-Z]\w+?)(?:Batch)?Command\b/g)].map(
+      ([, name]) => `${client === 'eventbridge' ? 'events' : client}:${name}`,
+    ),
   );
   return requests.flatMap((request) => RENAMED[request] ?? [request]);
 }

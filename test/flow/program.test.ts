@@ -7,11 +7,11 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PurgeQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { PurgeQueueCommand } from '@aws-sdk/client-sqs';
 import { startEmbedded } from '../../src/demo/server.ts';
 import { systemClock } from '../../src/process/clock.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
-import { until } from '../support/servers/aws.ts';
+import { createTestAws, until } from '../support/servers/aws.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { MAIN } from '../support/servers/program.ts';
@@ -215,10 +215,9 @@ describe('the embedded mode as a program', () => {
     await put(storage.endpoint, 'changed', 'newer');
     await put(storage.endpoint, 'created', 'c');
     await fetch(`${storage.endpoint}/demo/deleted`, { method: 'DELETE' });
-    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    const sqs = new SQSClient({ endpoint: storage.endpoint, region: 'us-east-1', credentials });
-    await sqs.send(new PurgeQueueCommand({ QueueUrl: storage.queueUrl }));
-    sqs.destroy();
+    const aws = createTestAws(storage.endpoint);
+    await aws.sqs.send(new PurgeQueueCommand({ QueueUrl: storage.queueUrl }));
+    await aws.dispose();
     await storage.stop();
     daemon = await start();
     // the first re-index was cancelled: what it did not compare is deleted once a person has allowed it

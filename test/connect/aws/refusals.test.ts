@@ -48,14 +48,15 @@ it('a connection is an entry beside a function of others, which stays byte for b
     if (method === 'PUT') stored = body;
     return { headers: { 'content-type': 'application/xml', 'x-amz-request-id': 'request-1' }, body: method === 'PUT' ? '' : stored };
   });
-  const { putNotification, notificationOf } = provisionerAt(url);
+  const provisioner = provisionerAt(url);
   const at = { bucket: 'photos', region: REGION, account: ACCOUNT };
   const arn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:scan`;
   const filter = [{ name: 'prefix', value: 'a b/' }];
   const theirs = { kind: 'function', id: 'scan', arn, events: ['s3:ObjectRestore:Completed'], filter } as const;
   const ours = { kind: 'topic', id: 'ours', arn: TOPIC_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
-  const put = (...entries: readonly NotificationEntry[]) => putNotification(at, { entries, eventBridge: true }, { skipValidation: true });
-  const read = async () => parseNotification(await notificationOf(at));
+  const put = (...entries: readonly NotificationEntry[]) =>
+    provisioner.putNotification(at, { entries, eventBridge: true }, { skipValidation: true });
+  const read = async () => parseNotification(await provisioner.notificationOf(at));
   await put(theirs);
   const before = stored;
   expect(await read()).toEqual({ ok: true, configuration: { entries: [theirs], eventBridge: true } });
@@ -77,10 +78,10 @@ it('a trail is found by its ARN, with whether it is stopped, and one that is not
     headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amzn-requestid': 'request-1' },
     body: answers[String(headers['x-amz-target']).split('.').at(-1) ?? ''],
   }));
-  const { trailOf } = provisionerAt(url);
+  const provisioner = provisionerAt(url);
   const stopped = { arn, homeRegion: REGION, isLogging: false, logBucket: 'trail-logs', selectors: { kind: 'basic' } };
-  expect(await trailOf(arn)).toMatchObject(stopped);
-  expect(await trailOf(`${arn}-absent`)).toBe('absent');
+  expect(await provisioner.trailOf(arn)).toMatchObject(stopped);
+  expect(await provisioner.trailOf(`${arn}-absent`)).toBe('absent');
 });
 
 /** The same, where the service gives every request this answer. */

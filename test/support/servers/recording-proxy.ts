@@ -41,7 +41,7 @@ export async function startRecordingProxy(hosts: readonly string[]) {
     /** The Proxy-Authorization headers that came. */
     authorizations: [] as (string | undefined)[],
     /** How requests are answered. */
-    answer: (_: ProxiedAsk): RecordedAnswer => ({}),
+    answer: (() => ({})) as (ask: ProxiedAsk) => RecordedAnswer,
     /** What a request for a tunnel gets: one, a refusal, or no answer. */
     tunnel: 'open' as 'open' | 'refused' | 'none',
   };
