@@ -272,17 +272,6 @@ describe('the region of a bucket', () => {
 });
 
 describe('the versioning of a bucket', () => {
-  it.each([
-    ['<Status>Enabled</Status>', 'enabled'],
-    ['<Status>Suspended</Status>', 'suspended'],
-    ['', 'never'],
-  ])('is read, with when it was so: %j is %s', async (fields, status) => {
-    const { storage } = await scriptedS3(() => ({ body: `<VersioningConfiguration>${fields}</VersioningConfiguration>` }), {
-      takesMs: 100,
-    });
-    expect(await storage.versioningOf(target)).toEqual({ status, observedAtMs: DATE_MS - 100 });
-  });
-
   it('is unknown where it is denied or another than S3 answers, and a fault otherwise', async () => {
     const answering = async (answer: object) => (await scriptedS3(() => answer)).storage.versioningOf(target);
     const unknown = { status: 'unknown', observedAtMs: 0 };

@@ -1,8 +1,13 @@
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { readListing } from '../../src/aws/s3-listing.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createS3Listing, readListing } from '../../src/aws/s3-listing.ts';
+import { compareKeys } from '../../src/base/key-order.ts';
 import { faultOf } from '../../src/base/fault.ts';
+import type { BucketListing } from '../../src/aws/storage.ts';
+import { awkwardKeys } from '../support/event-fixtures.ts';
+import { type TestAws, createTestAws } from '../support/servers/aws.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 import type { ScriptedAnswer } from '../support/servers/scripted.ts';
 import { DATE_MS, entry, errorBody, lastPage, listed, page, scriptedS3, target, type S3Request } from './scripted-s3.ts';
 
@@ -253,5 +258,39 @@ describe('the fast reader', () => {
       { numRuns: 1_500 },
     );
     expect(taken).toBeGreaterThan(100);
+  });
+});
+
+describe.skipIf(!awsEndpoint())('a listing of LocalStack', () => {
+  let aws: TestAws;
+  let listing: BucketListing;
+  const at = (bucket: string) => ({ bucket, region: aws.region });
+
+  beforeAll(() => {
+    aws = createTestAws(awsEndpoint()!);
+    listing = createS3Listing({ clientFor: aws.clients().s3For, clock: { monotonicMs: () => performance.now() } });
+  });
+  afterAll(() => aws.dispose());
+
+  it('has every awkward key as it was put, in the order of UTF-8 bytes', async () => {
+    const bucket = await aws.createBucket();
+    const keys = [...awkwardKeys, '/lead', '\uffee'];
+    for (const key of keys) await aws.put(bucket, key, 'hello');
+    const { objects, isTruncated, observedAtMs } = await listing.page(at(bucket), all);
+    expect(objects.map(({ key }) => key)).toEqual(keys.toSorted(compareKeys));
+    expect(objects[0]?.state).toMatchObject({ etag: '5d41402abc4b2a76b9719d911017c592', sizeBytes: 5, storageClass: 'STANDARD' });
+    expect(isTruncated).toBe(false);
+    expect(Math.abs(observedAtMs - Date.now())).toBeLessThan(60_000);
+  });
+
+  it('goes on after a key, page by page, and shows no deleted object of a versioned bucket', async () => {
+    const bucket = await aws.createBucket({ versioned: true });
+    for (const key of ['p/a', 'p/b', 'p/c', 'q']) await aws.put(bucket, key);
+    await aws.put(bucket, 'p/b', 'again');
+    await aws.remove(bucket, 'p/c');
+    const first = await listing.page(at(bucket), { prefix: 'p/', after: '', limit: 1 });
+    const second = await listing.page(at(bucket), { prefix: 'p/', after: 'p/a', limit: 1 });
+    expect([first.objects.map(({ key }) => key), first.isTruncated]).toEqual([['p/a'], true]);
+    expect([second.objects.map(({ key }) => key), second.isTruncated]).toEqual([['p/b'], false]);
   });
 });

@@ -159,8 +159,8 @@ export function createTestAws(
     async put(bucket: string, key: string, body = ''): Promise<void> {
       await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
     },
-    async remove(bucket: string, key: string): Promise<void> {
-      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
+    async remove(bucket: string, key: string, VersionId?: string): Promise<void> {
+      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key, VersionId }));
     },
     /** Native notifications of everything that concerns an index, to a topic. S3 sends a test event for each call. */
     async notify(bucket: string, TopicArn: string): Promise<void> {
