@@ -49,8 +49,8 @@ const PROGRESS_FIRST_MS = 1_000;
 const PROGRESS_MS = 5_000;
 /** The most parts of one job: cutting it into more parts than its process has slots gains nothing. With the longest keys they fill 200 kB of the record. */
 const PARTS_MAX = 64;
-/** LIST requests of one search for boundaries. Eight parts take about fifty; the limit ends a search among keys that are hard to cut. */
-const CUT_REQUESTS_MAX = 100;
+/** LIST requests of one search for boundaries: seven cuts of 17 requests at most, which make eight parts of keys that are hard to cut. */
+const CUT_REQUESTS_MAX = 120;
 
 export interface CompareDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly listing: BucketListing;

@@ -74,7 +74,7 @@ async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]
 //
 // The search begins at the depth (position in the key) at which the next thousand keys begin to differ, and climbs to smaller depths:
 // the keys that follow all keys with that common prefix differ from them at a smaller depth. At the smallest depth, all remaining keys
-// differ. There the cut is at the code point half way up, or at a nearer one if no key follows it.
+// differ. There the cut is at the code point half way up, or at the next nearer one that a key follows.
 
 /** Reads keys within the caller's prefix. */
 export interface KeyProbe {
@@ -125,14 +125,11 @@ export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Prom
   }
 
   async function cutAt(depth: number): Promise<string | undefined> {
-    const lower = first.codePointAt(depth) ?? 0;
-    let middle = middleOf(lower, upperAt(depth, first, to));
-    while (middle !== undefined) {
-      const boundary = first.slice(0, depth) + String.fromCodePoint(middle);
-      if ((await next(boundary)) !== undefined) return boundary;
-      middle = middleOf(lower, middle);
-    }
-    return undefined;
+    const middles = middlesOf(first.codePointAt(depth) ?? 0, upperAt(depth, first, to));
+    const boundaries = middles.map((middle) => first.slice(0, depth) + String.fromCodePoint(middle));
+    // all at once, because nothing of the part is compared until it has been cut
+    const following = await Promise.all(boundaries.map(next));
+    return boundaries.find((_, index) => following[index] !== undefined);
   }
 
   for (const depth of await climb([commonLength(first, page.last)])) {
@@ -160,10 +157,10 @@ function upperAt(depth: number, first: string, to: string | undefined): number {
   return (first.codePointAt(depth) ?? 0) < ASCII_END - 1 ? ASCII_END : CODE_POINT_END;
 }
 
-/** The code point half way between the two, both excluded; undefined if there is none. */
-function middleOf(lower: number, upper: number): number | undefined {
+/** The code point half way between the two, both excluded, then the one half way below it, and so on. */
+function middlesOf(lower: number, upper: number): readonly number[] {
   const half = Math.floor((lower + upper) / 2);
   // surrogates are not characters
   const middle = half >= 0xd8_00 && half < 0xe0_00 ? 0xd7_ff : half;
-  return middle > lower && middle < upper ? middle : undefined;
+  return middle > lower && middle < upper ? [middle, ...middlesOf(lower, middle)] : [];
 }

@@ -90,6 +90,8 @@ const vanished: Step[] = [
 ];
 
 const arrives = { kind: 'put', key: 'a/1', event: 'arrives' } as const;
+/** A worker is killed that has put its messages back, and then every process is suspended. */
+const suspended: Step[] = [{ kind: 'process', fault: 'index' }, arrives, { kind: 'process', fault: 'killed' }, later];
 /** An event while this is the matter, and then no longer. */
 const ofFaults = processFaults.map((fault): [boolean, Step[]] => [
   true,
@@ -113,7 +115,7 @@ async function createWorld() {
   };
   const circuits = createTestCircuits({ clock, telemetry, probeCluster });
   const hiddenMessages = createHiddenMessages(clock);
-  /** The messages of the queue, with the time from which each is visible. */
+  /** The messages of the queue, each with the time from which it is visible. */
   const queue = new Map<string, { readonly key: string; fromMs: number }>();
   const noQueue: Fault = { code: 'queue.missing', reason: 'the queue does not exist' };
   const begin = (worker: string, receives: boolean) => {
@@ -123,7 +125,8 @@ async function createWorld() {
     processes.introduce({
       worker,
       circuits: receives ? circuits : createTestCircuits({ clock, telemetry }),
-      queueWatch: { messagesIn: () => [...queue.values()].filter(({ fromMs }) => fromMs <= clock.monotonicMs()).length, faultOf },
+      // those in flight too
+      queueWatch: { messagesIn: () => queue.size, faultOf },
       bucketQueueUrls: ['http://queue'],
       receiving: receives ? { notReceiving, hidden: () => hiddenMessages.byBucket() } : undefined,
     });
@@ -366,7 +369,7 @@ describe('the status of a bucket in a world that changes', () => {
         expect(world.differing()).toEqual([]);
         expect((await world.status()).sentence).toMatch(/^No known difference; compared/);
       }),
-      { numRuns: isLong ? 100 : 40, examples: [[false, vanished], ...ofFaults] },
+      { numRuns: isLong ? 100 : 40, examples: [[false, vanished], [true, suspended], ...ofFaults] },
     );
   });
 
