@@ -70,7 +70,7 @@ describe('a job that is over before all is compared', () => {
   async function createBusyWorld(kind: 'loss' | undefined) {
     const world = await createWorld();
     await world.hasMany({ both: 100 }, 'z/');
-    world.slowPages(2_000, 10);
+    world.slowPages(2_000, 1);
     if (kind === undefined) await world.request();
     else await world.tell(kind);
     while ((await world.lastJob())?.counts?.held !== 205) {
@@ -159,7 +159,7 @@ describe('a gap whose repair does not continue', () => {
     for (let number = 0; number < 9; number += 1) await world.tell('drift', { key: `x/${number}` });
     await world.has('k/refused', 'index');
     await world.hasMany({ bucket: 800 }, 'z/');
-    world.slowPages(25_000);
+    world.slowPages(25_000, 2);
     world.s3.onHead = (key) => {
       if (key === 'k/refused') throw new FaultError('object.denied', 'the bucket policy');
     };
