@@ -168,6 +168,24 @@ describe('a gap whose repair does not continue', () => {
     expect(await world.job(id)).toMatchObject({ state: 'running' });
   });
 
+  it('Fix: ends no job for a prefix whose HEADs S3 refuses while other parts of it go on', async () => {
+    const world = await createWorld(0);
+    await world.hasMany({ both: 800 }, 'z/');
+    const refused = 'z/both-00405-';
+    for (let number = 0; number < 9; number += 1) await world.has(`${refused}${number}`, 'index');
+    world.slowPages(25_000, 2);
+    world.s3.onHead = (key) => {
+      if (key.startsWith(refused)) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    const { id } = await world.request({ now: true });
+    while (!(await world.parts(id)).some(({ fault }) => (fault?.sinceMs ?? Infinity) < world.clock.nowMs() - 10 * MINUTE_MS))
+      await world.run(MINUTE_MS / 2);
+    // until it has been tried again
+    await world.run(4 * MINUTE_MS);
+    expect(await world.job(id)).toMatchObject({ state: 'running' });
+    expect(await world.ended(id)).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
+  });
+
   it('Fix: of such a key alone compares all that begins with it, within one limit', async () => {
     const world = await createWorld(0);
     await world.has('k', 'index');
